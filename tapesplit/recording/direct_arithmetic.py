@@ -50,22 +50,43 @@ def _looked_up(value: np.ndarray, shift: int) -> np.ndarray:
 
 def cross(a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the products of vectors of three elements as NumPy computes them, in a third of the time."""
-    found = _cross_product(a, b, *args, **kwargs)
+    is_known = len(args) <= len(_AXES) and kwargs.keys() <= _AXES
+    found = _cross_product(a, b, *args, **kwargs) if is_known else None
     return _general_cross(a, b, *args, **kwargs) if found is None else found
 
 
-def _cross_product(a: Any, b: Any, *others: Any, **keywords: Any) -> Any:
+_AXES: Final = {"axisa", "axisb", "axisc", "axis"}
+"""What NumPy's function lets its callers say besides the vectors."""
+
+
+def _cross_product(
+    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+) -> Any:
     """Record a cross product as products of elements; None if it is not one of vectors of three elements."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
     boxed = (is_boxed_array(a) or is_boxed_array(b)) and are_current(_OF_CROSS)
-    if others or keywords or not boxed or not (_has_three(a) and _has_three(b)):
+    if not boxed or not (_has_three(a, axisa) and _has_three(b, axisb)):
         return None
-    return _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
+    a, b = _moved_axis(a, axisa, -1), _moved_axis(b, axisb, -1)
+    product = _moved_on(a, -1) * _moved_on(b, 1) - _moved_on(a, 1) * _moved_on(b, -1)
+    is_place = type(axisc) is int and -product.ndim <= axisc < product.ndim
+    return _moved_axis(product, -1, axisc) if is_place else None
 
 
-def _has_three(x: Any) -> bool:
-    """Whether an operand is a vector of three elements, or a stack of them."""
+def _has_three(x: Any, axis: Any) -> bool:
+    """Whether an operand is a vector of three elements, or a stack of them along other axes."""
     value = x._value if type(x) is TapeBox else x
-    return type(value) is np.ndarray and value.shape[-1:] == (3,)
+    if type(value) is not np.ndarray or type(axis) is not int:
+        return False
+    return -value.ndim <= axis < value.ndim and value.shape[axis] == 3
+
+
+def _moved_axis(x: Any, source: int, target: int) -> Any:
+    """Move an axis of an operand or of the result of a cross product, where it is not in its place."""
+    if source % x.ndim == target % x.ndim:
+        return x
+    return (anp if type(x) is TapeBox else np).moveaxis(x, source, target)
 
 
 def _moved_on(x: Any, shift: int) -> Any:

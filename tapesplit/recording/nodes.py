@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+import autograd.numpy as anp
 import numpy as np
 from autograd.builtins import container_take
 from autograd.core import VJPNode, VSpace, primitive_vjps
 from autograd.extend import SparseObject
 from autograd.tracer import Box, Node, isbox, notrace_primitives
+from autograd.util import func
 
 from tapesplit.errors import NestedTraceError, StaleValueError
 from tapesplit.names import display_name
@@ -28,6 +30,10 @@ _STALE: Final = (
     "traced values of two calls; what is kept from one call for the next must be a plain value "
     "(autograd.tracer.getval)"
 )
+
+_add = anp.add
+_SUMS: Final = frozenset({func(VSpace.add), func(VSpace.mut_add)})
+"""Sums of adjoints, which are sums like any other if the adjoints are arrays."""
 
 
 class TapeNode(Node):
@@ -60,6 +66,8 @@ class TapeNode(Node):
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = None
+        if fun in _SUMS and _are_alike(value, *args[1:]):
+            fun, args, parent_argnums = _add, args[1:], tuple([argnum - 1 for argnum in parent_argnums])
         find_parts = PART_FINDERS.get(fun)
         if find_parts is not None:
             self._source = (fun, parent_argnums, parents, tuple(args), kwargs, value)
@@ -140,6 +148,14 @@ class TapeNode(Node):
     def initialize_root(self, entries: Entries, index: int) -> None:
         """Refer to a value that is on the tape already."""
         self.entries, self._index, self.parts = entries, index, None
+
+
+def _are_alike(value: Any, *others: Any) -> bool:
+    """Tell whether all are arrays, or all numbers, of one shape and type."""
+    kind = type(value)
+    if kind is not np.ndarray and not issubclass(kind, np.generic):
+        return False
+    return all(type(x) is kind and x.dtype == value.dtype and x.shape == value.shape for x in others)
 
 
 _KNOWN: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int, Box)

@@ -11,10 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.core import VSpace
-from autograd.numpy.numpy_vspaces import ArrayVSpace
 from autograd.numpy.numpy_wrapper import _astype, _primitive_mean
-from autograd.util import func
 
 from tapesplit.arrays import IntArray, occurrences
 from tapesplit.recording.overrides import keeps_calls
@@ -232,13 +229,8 @@ def _build_padding(argnum: int, shape: tuple[int, ...], width: Any) -> LocalStru
     return LocalStructure(rows, padded[rows] - 1, np.zeros_like(rows))
 
 
-def _describe_sum(space: Any, x: Any, y: Any) -> _Description:
-    whole = isinstance(space, ArrayVSpace) and np.shape(x) == np.shape(y) == space.shape
-    return (prod(space.shape),) if whole else None
-
-
 def _build_sum(argnum: int, size: int) -> LocalStructure:
-    """Build the structure of a sum of two adjoints."""
+    """Build the structure of a summand of a sum of arrays."""
     elements = np.arange(size)
     return LocalStructure(elements, elements, np.zeros_like(elements))
 
@@ -265,8 +257,6 @@ _matmul = PRODUCTS_BY_LABELS[anp.matmul]
 _structures: dict[Any, _Structure] = {
     anp.sum: _reduction(lambda count: 1.0),
     _primitive_mean: _reduction(lambda count: 1.0 / max(count, 1)),
-    func(VSpace.add): _Structure(_describe_sum, _build_sum),
-    func(VSpace.mut_add): _Structure(_describe_sum, _build_sum),
     summed_untake: _Structure(lambda x, index, space: (places(space.zeros(), index),), _build_untake),
     anp.conj: _Structure(lambda x: (int(np.size(x)),), _build_conjugate),
     _astype: _Structure(lambda x, dtype, **keywords: (int(np.size(x)),), _build_sum),

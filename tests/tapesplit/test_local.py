@@ -5,7 +5,7 @@ import tracemalloc
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd import grad, jacobian
+from autograd import elementwise_grad, grad, jacobian
 from autograd.core import VSpace
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
@@ -176,9 +176,22 @@ def test_form_of_calls_in_scalar_sweeps(fun, form):
     assert (facts.blocks[product] > 0) == (form == "block")
 
 
-def test_sums_of_long_adjoints_have_a_scalar_form():
-    tape = record(grad(lambda x: anp.sum(x) + anp.sum(anp.sin(x))), np.ones(20_000))
-    assert func(VSpace.add) in [entry.primitive for entry in tape]
+def two_derivatives(u):
+    slope = elementwise_grad(u)
+    return elementwise_grad(lambda x: slope(x) * x)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        grad(lambda x: anp.sum(x) + anp.sum(anp.sin(x))),
+        two_derivatives(lambda x: anp.sin(x) * anp.exp(x) * x),
+        grad(lambda x: anp.sum(anp.real(anp.exp(1j * x) * (1j * x) * anp.conj(1j * x)))),
+    ],
+)
+def test_sums_of_adjoints_are_elementwise(fun):
+    tape = record(fun, np.linspace(0.1, 1.0, 20_000))
+    assert not {func(VSpace.add), func(VSpace.mut_add)} & {entry.primitive for entry in tape}
     assert facts_of(tape).scalar[1:].all()
 
 

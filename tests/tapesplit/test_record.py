@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import operator
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -279,6 +280,43 @@ def test_crosses_that_broadcast_and_norms_that_keep_axes(method):
 
     jac = parallel_jacobian(called, method=method)
     onp.testing.assert_allclose(jac(X), jacobian(by_arithmetic)(X), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "axes"),
+    [
+        ((5, 3), (5, 3), {"axis": -1}),
+        ((5, 3), (3,), {"axis": -1}),
+        ((2, 3, 4), (2, 3, 4), {"axis": 1}),
+        ((3, 4), (3, 4), {"axis": 0}),
+        ((3, 4), (4, 3), {"axisa": 0, "axisc": 0}),
+        ((2, 4, 3), (3, 4), {"axisa": 2, "axisb": 0, "axisc": 1}),
+        ((3, 2, 4), (3,), {"axisa": 0}),
+    ],
+)
+def test_cross_products_along_all_axes(of_a, of_b, axes):
+    b, weights = onp.random.default_rng(0).standard_normal(of_b), onp.arange(1.0, 1.0 + onp.prod(of_a))
+
+    def called(x):
+        a = np.reshape(np.sin(x[0] * weights) + x[1] * weights, of_a)
+        return np.ravel(np.cross(a, np.cos(b * x[1]), **axes))
+
+    x = onp.array([0.3, -0.2])
+    tape = record(called, x)
+    assert "cross" not in labels(tape)
+    onp.testing.assert_array_equal(tape.value, called(x))
+    steps = 1e-6 * onp.eye(2)
+    want = onp.stack([(called(x + step) - called(x - step)) / 2e-6 for step in steps], axis=1)
+    onp.testing.assert_allclose(parallel_jacobian(called)(x), want, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("axes", [{"axis": 2}, {"axisc": 5}, {"axisa": 0.5}, {"axes": 0}])
+def test_cross_products_along_other_axes_are_refused_as_by_autograd(axes):
+    x = onp.ones((4, 3))
+    with pytest.raises(Exception, match=".") as expected:
+        np.cross(x, x, **axes)
+    with pytest.raises(expected.type, match=re.escape(str(expected.value))):
+        record(lambda x: np.cross(x, x, **axes), x)
 
 
 @pytest.mark.parametrize("keywords", [{}, {"axis": 0}, {"axis": -1}, {"axis": 0, "keepdims": True}])

@@ -86,6 +86,11 @@ def weighing(v):
     return v @ anp.tanh(SQUARE * v)
 
 
+def nested(u):
+    slope = elementwise_grad(u)
+    return elementwise_grad(lambda t: slope(t)[:, 0] ** 2)
+
+
 def softmax(h):
     e = anp.exp(h)
     return e / anp.sum(e, axis=1, keepdims=True)
@@ -111,6 +116,9 @@ ROWS = {
     "single precision": lambda x: anp.sum(anp.tanh((TABLE.astype(np.float32) * x) @ MIXED), axis=1),
     "lists": lambda x: anp.matmul(hidden(x), MIXED.tolist())[:, 0],
     "a gradient inside": lambda x: elementwise_grad(lambda t: anp.tanh(t) ** 3)(deep(x)) @ x,
+    "two gradients inside": lambda x: (
+        nested(lambda t: anp.tanh(anp.tanh(t @ (MIXED * x)) @ MIXED) @ x)(TABLE) @ x
+    ),
     "a result that nobody reads": lambda x: beside(deep(x)) @ x,
     "joined samples": lambda x: anp.sum(
         anp.tanh(anp.concatenate([hidden(x), deep(x)[2:]]) @ (MIXED * x)), axis=1
@@ -371,6 +379,7 @@ def test_plans_are_right(name):
         ("convolutions", ["input", "input", "input", "multiply", "multiply"]),
         ("convolutions by rows", ["input", "input", "input", "multiply", "multiply"]),
         ("convolutions by weights", ["convolve"]),
+        ("two gradients inside", ["expand_dims", "input", "multiply", "swapaxes"]),
         ("numbers", None),
     ],
 )
