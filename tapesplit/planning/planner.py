@@ -197,7 +197,7 @@ class _Drafting(NamedTuple):
         if not self.saves(in_rows, apart):
             return self.compiled(apart)
         seconds = seconds_of(in_rows.tasks)
-        if not self.counts_fma and len(apart.chunks) == 1 and self.may_share_seeds(apart.chunks[0], seconds):
+        if not self.counts_fma and self.may_share_seeds_of_rows(apart, together.facts, seconds):
             apart = self.compiled(apart)
             if seconds_of(apart.tasks) <= seconds:
                 return apart
@@ -304,6 +304,16 @@ class _Drafting(NamedTuple):
             return False
         least = predict_compressed(self.table, chunk, 1).seconds
         return least + worth_compiling(total_work(self.table, chunk.entries)) < seconds
+
+    def may_share_seeds_of_rows(self, apart: _Draft, facts: TapeFacts, seconds: float) -> bool:
+        """Tell the same of a draft without the row part of these facts, where rows take so long.
+
+        Rows that share all that they depend on would need a seed each.
+        """
+        part = facts.row_part
+        if len(apart.chunks) > 1 or (part is not None and part.rows_share_all):
+            return False
+        return self.may_share_seeds(apart.chunks[0], seconds)
 
 
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:

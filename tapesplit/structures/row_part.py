@@ -143,6 +143,8 @@ class RowPart:
         How many times NumPy turns to the next row (of the last axis) of an end that rows share meanwhile.
     looked_up
         Elements that rows take from anywhere.
+    rows_share_all
+        Whether each row reaches all elements of all ends: no two rows could share a seed.
     """
 
     start: int
@@ -157,3 +159,4 @@ class RowPart:
     expanded: int
     turned: int
     looked_up: int
+    rows_share_all: bool

@@ -177,7 +177,14 @@ class _Walk:
             self.expanded,
             self.turned,
             self.looked_up,
+            self._rows_share_all(),
         )
+
+    def _rows_share_all(self) -> bool:
+        """Tell whether all rows share all ends, and read each of their elements."""
+        sizes = self.facts.sizes
+        most = int(sizes[self.facts.structure.output] * sizes[[*self.ends]].sum())
+        return not self.looked_up and self.ends.isdisjoint(self.axes) and self.expanded >= most
 
     def _before_views(self, output: int) -> int:
         """Return the value that the output is a view of, in another shape; the output itself if it is none.

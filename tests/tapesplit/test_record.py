@@ -313,7 +313,7 @@ def test_cross_products_along_all_axes(of_a, of_b, axes):
 @pytest.mark.parametrize("axes", [{"axis": 2}, {"axisc": 5}, {"axisa": 0.5}, {"axes": 0}])
 def test_cross_products_along_other_axes_are_refused_as_by_autograd(axes):
     x = onp.ones((4, 3))
-    with pytest.raises(Exception, match=".") as expected:
+    with pytest.raises((TypeError, onp.exceptions.AxisError)) as expected:
         np.cross(x, x, **axes)
     with pytest.raises(expected.type, match=re.escape(str(expected.value))):
         record(lambda x: np.cross(x, x, **axes), x)

@@ -555,6 +555,7 @@ def network(p):
 
 
 INPUTS = RANDOM.standard_normal((300, 3))
+LABELS = np.arange(300) % 17
 WEIGHTS = RANDOM.standard_normal(202)
 
 
@@ -598,6 +599,21 @@ def test_rows_that_share_nothing_share_seeds_instead():
     assert_near(found(x), jacobian(fun)(x))
     (task,) = found.plan(x).tasks
     assert (task.form, task.directions, task.seeds) == ("system", 300, 1)
+
+
+@pytest.mark.parametrize(
+    ("fun", "x", "share_all"),
+    [
+        (network, WEIGHTS, True),
+        (samples_of_layers(3), RANDOM.standard_normal((300, 6)), False),
+        (lambda p: anp.tanh(INPUTS @ p[:3] + p[3:][LABELS]), RANDOM.standard_normal(20), False),
+    ],
+)
+def test_rows_that_share_all_they_read_cannot_share_seeds(fun, x, share_all):
+    """Each row of the result depends on all inputs."""
+    _, facts, _ = together(fun, x)
+    assert facts.row_part.rows_share_all == share_all
+    assert (jacobian(fun)(x).reshape(300, -1, x.size) != 0.0).any(axis=1).all() == share_all
 
 
 def test_rows_whose_directions_cannot_share_seeds_stay_together():
