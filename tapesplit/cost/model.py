@@ -91,7 +91,7 @@ def array_seconds(model: CostModel, work: Any, directions: int, *, adjoint_mode:
     ...     formulas=0, steps=1, elements=0, dear=0, moved=0, unmoved=0, factored=0,
     ...     product_fma=10**6, read=0, spared_tangents=0, spared_adjoints=0, looped=0, local=0,
     ...     local_loops=0, inner=0, coefficients=10**6, numbers=0, arrays=0, block_steps=0,
-    ...     block_moved=0, block_loops=0, formless=1)
+    ...     block_moved=0, block_loops=0, formless=1, dense=0)
     >>> round(array_seconds(CostModel(), product, directions=100, adjoint_mode=True), 6)
     0.003522
     """

@@ -66,7 +66,9 @@ class Work:
         Cost of finding the derivatives of blocks: in steps, in moved elements, and in elements of the results
         of blocks without a vector rule.
     formless
-        Entries that have no scalar form.
+        Entries that have no scalar form, or one only where directions share seeds.
+    dense
+        The latter alone.
     """
 
     formulas: int
@@ -91,6 +93,7 @@ class Work:
     block_moved: int
     block_loops: int
     formless: int
+    dense: int
 
 
 class WorkTable(NamedTuple):
@@ -99,7 +102,7 @@ class WorkTable(NamedTuple):
     Parameters
     ----------
     lines
-        Shape ``(21, n)``: a row for each field of `Work` but the first one.
+        Shape ``(22, n)``: a row for each field of `Work` but the first one.
     sharing
         Shape ``(n,)``: entries with the same number share formulas, see `shared_formulas`.
     formulas
@@ -164,7 +167,8 @@ def work_table(facts: TapeFacts) -> WorkTable:
         "block_steps": is_block * np.where(facts.joined, 1, _BLOCK),
         "block_moved": _block_seeds(facts) * (moved + _CUBE * product_fma),
         "block_loops": sizes * (is_block & looped),
-        "formless": ~facts.scalar,
+        "formless": ~facts.scalar_apart,
+        "dense": facts.scalar & facts.dense,
     }
     summed = np.array([lines[name] for name in _LINES], dtype=np.float64)
     return WorkTable(summed, *shared_formulas(facts), factored.edges)

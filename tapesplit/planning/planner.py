@@ -107,11 +107,14 @@ def _but_for_zeros(structure: Structure, facts: TapeFacts, draft: "_Draft") -> S
     known = np.array([index for index in fewer if known_zeros(structure.statics[index])], dtype=np.intp)
     if not known.size:
         return structure
-    links = [link for task in draft.tasks if task.form in {"system", "stages"} for link in task.swept]
     in_systems = np.zeros(facts.scalar.size, dtype=np.bool_)
-    for link in links:
-        in_systems[draft.chunks[link].entries] = True
-    follows = in_systems & facts.scalar & (facts.blocks == 0)
+    for task in draft.tasks:
+        if task.form in {"system", "stages"}:
+            scalar = facts.scalar if task.form == "system" else facts.scalar_apart
+            for link in task.swept:
+                entries = draft.chunks[link].entries
+                in_systems[entries] |= scalar[entries]
+    follows = in_systems & (facts.blocks == 0)
     return with_any_zeros(structure, known[~follows[known]].tolist())
 
 
@@ -298,12 +301,12 @@ class _Drafting(NamedTuple):
     def may_share_seeds(self, chunk: Chunk, seconds: float) -> bool:
         """Tell whether one sweep through a chunk might be worth compiling instead of one that takes so long.
 
-        Its directions share a single seed at best.
+        Its directions share a single seed at best, and need many where a product is dense.
         """
-        if min(chunk.n, chunk.m) < FEWEST_TO_COLOR:
+        work = total_work(self.table, chunk.entries)
+        if min(chunk.n, chunk.m) < FEWEST_TO_COLOR or work.dense:
             return False
-        least = predict_compressed(self.table, chunk, 1).seconds
-        return least + worth_compiling(total_work(self.table, chunk.entries)) < seconds
+        return predict_compressed(self.table, chunk, 1).seconds + worth_compiling(work) < seconds
 
     def may_share_seeds_of_rows(self, apart: _Draft, facts: TapeFacts, seconds: float) -> bool:
         """Tell the same of a draft without the row part of these facts, where rows take so long.

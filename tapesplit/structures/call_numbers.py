@@ -36,6 +36,7 @@ class CallNumbers(NamedTuple):
     block: int = 0
     joined: bool = False
     stacked: int = 0
+    is_dense: bool = False
 
 
 def call_numbers(
@@ -49,7 +50,7 @@ def call_numbers(
     -------
     (k,) array of int
         The same number for like calls: those of equal kinds, shapes and constants.
-    (7, k) array of int
+    (8, k) array of int
         A row for each field of `CallNumbers`.
     """
     indices, forms = entries.tolist(), structure.forms
@@ -83,7 +84,9 @@ _SPARSE_EDGES: Final = 2
 argument, or for each element of these arguments if that allows more."""
 _EDGES_OF_A_SLICE: Final = 16_384
 """Scalar edges of each independent slice above which a product that is neither sparse nor slow is better done
-as an array operation."""
+as an array operation, unless directions share seeds."""
+_MOST_DENSE_EDGES: Final = 262_144
+"""Scalar edges of such a product above which it takes too long to find out whether they do."""
 _MANY_DIRECTIONS: Final = 64
 """Elements read, or returned, below which directions are so few that array steps carry them faster than
 systems, even through slow products."""
@@ -128,12 +131,13 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
         scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()
     is_sparse = scalar_edges <= _SPARSE_EDGES * max(result * len(entry.argnums), read)
     is_better = is_sum or is_sparse or (_is_slow(entry.primitive) and min(result, read) >= _MANY_DIRECTIONS)
-    most = _MOST_EDGES if is_better else min(_EDGES_OF_A_SLICE * slices, _MOST_EDGES)
+    is_dense = not is_better and scalar_edges > _EDGES_OF_A_SLICE * slices
+    most = _MOST_DENSE_EDGES if is_dense else _MOST_EDGES
     block = elements * sum(real_count(entry.args[i]) for i in entry.argnums) // slices
     is_large = block > min(_DERIVATIVES_OF_A_SLICE * slices, _MOST_EDGES)
     is_local = local and scalar_edges <= most and (is_large or scalar_edges <= _EDGES_OF_A_DERIVATIVE * block)
     if is_local and of_numbers:
-        return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked)
+        return CallNumbers(elements, edges, scalar_edges, is_local=True, stacked=stacked, is_dense=is_dense)
     if not of_numbers or is_large:
         return CallNumbers(elements, edges, scalar_edges, stacked=stacked)
     return CallNumbers(

@@ -152,6 +152,9 @@ class TapeFacts:
     stacked
         Elements of the result and of all active arguments, if the call does the same to each of several
         slices and is not a sum; else 0.
+    dense
+        Whether the call is a product with so many scalar edges that it is part of a scalar sweep only if
+        directions share seeds there; array steps carry more of them faster.
     local_fma
         Multiply-adds to find the elemental Jacobian once, by an adjoint for each element of the result, if
         tangents need it since autograd has no JVP; else 0.
@@ -187,6 +190,7 @@ class TapeFacts:
     blocks: IntArray
     joined: BoolArray
     stacked: IntArray
+    dense: BoolArray
     local_fma: IntArray
     first_parent: IntArray
     parents: IntArray
@@ -200,6 +204,11 @@ class TapeFacts:
     def merged_into(self) -> IntArray:
         """The last operation that each entry can be merged with, following ``reader``; itself if none."""
         return follow(self.reader)
+
+    @cached_property
+    def scalar_apart(self) -> BoolArray:
+        """Whether each entry can be part of a scalar sweep whose directions do not share seeds."""
+        return self.scalar & ~self.dense
 
     @cached_property
     def is_movement(self) -> BoolArray:
@@ -232,13 +241,13 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
     has_scalar_form, elementwise, needs_local_jacobian = np.array(tests) > 0
     elements, edges = sizes.copy(), (sizes >> complex_) * factors
     scalar = known_form & has_scalar_form
-    blocks, joined, stacked, call = np.zeros((4, kind.size), dtype=np.int64)
+    blocks, joined, stacked, dense, call = np.zeros((5, kind.size), dtype=np.int64)
     scalar_edges = edges.copy()
     others = np.flatnonzero((factors < 0) | (sizes < 0))
     if others.size:
         call[others], numbers = call_numbers(tape, structure, kind, form, others)
         elements[others], edges[others], scalar_edges[others], is_local_call, *of_blocks = numbers
-        blocks[others], joined[others], stacked[others] = of_blocks
+        blocks[others], joined[others], stacked[others], dense[others] = of_blocks
         scalar[others] &= (is_local_call > 0) | (blocks[others] > 0)
     scalar &= ~elementwise | _takes_numbers(structure, seen, which, scalar & elementwise)
 
@@ -266,6 +275,7 @@ def facts_of(tape: Tape, structure: Structure | None = None) -> TapeFacts:
         blocks=blocks,
         joined=joined > 0,
         stacked=stacked,
+        dense=dense > 0,
         local_fma=np.maximum(elements, 1) * edges * needs_local_jacobian,
         first_parent=first_parent,
         parents=parents,

@@ -101,7 +101,7 @@ def _predict_whole(
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
         return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
-    obstacle = int(chunk.entries[np.argmin(facts.scalar[chunk.entries])]) if work.formless else None
+    obstacle = int(chunk.entries[np.argmin(facts.scalar_apart[chunk.entries])]) if work.formless else None
     if arrays.seconds > _WORTH_A_LOOK:
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, directions)
@@ -160,6 +160,7 @@ def predict_reaching(table: WorkTable, sweep: ScalarSweep) -> Prediction:
 def _predict_few(table: WorkTable, chunk: Chunk, directions: int, steps: int) -> Prediction:
     """Predict a system that hands out a Jacobian, mostly zero, for so few directions and steps besides."""
     model, work = cost_model(), total_work(table, chunk.entries)
+    work = replace(work, formless=work.formless - work.dense)
     seconds = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     seconds += expanded_seconds(model, chunk.n * chunk.m) + steps * model.step
     compiled = substitution_seconds(model, work, directions)

@@ -153,7 +153,7 @@ def find_stages(
     all that it reads is known. A system that does not save enough is joined with the array steps around it.
     Takes 1 to 2 µs for each entry, but next to nothing where no system can be worth its while.
     """
-    scalar = facts.scalar[chunk.entries]
+    scalar = facts.scalar_apart[chunk.entries]
     uniform = scalar.all() or not scalar.any()
     arrays = partial(array_seconds, cost_model(), directions=directions, adjoint_mode=adjoint_mode)
     systems = partial(system_seconds, cost_model(), directions=directions)
@@ -206,13 +206,13 @@ def staged_seconds(stages: Sequence[Stage], directions: int) -> float:
 
 def _stage_numbers(facts: TapeFacts, entries: IntArray) -> IntArray:
     """Give each entry the number of its stage; even numbers are those of systems."""
-    ahead = int(np.argmin(facts.scalar[entries]))  # up to there, all are in the first stage
+    ahead = int(np.argmin(facts.scalar_apart[entries]))  # up to there, all are in the first stage
     later = entries[ahead:]
     counts = facts.first_parent[later + 1] - facts.first_parent[later]
     reads = iter(facts.parents[ranges(facts.first_parent[later], counts)].tolist())
     number = [0] * (int(entries[-1]) + 1)
     for index, count, scalar in zip(
-        later.tolist(), counts.tolist(), facts.scalar[later].tolist(), strict=True
+        later.tolist(), counts.tolist(), facts.scalar_apart[later].tolist(), strict=True
     ):
         stage = 0
         for parent in islice(reads, count):

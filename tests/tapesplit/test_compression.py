@@ -190,6 +190,26 @@ def test_large_bordered_systems_are_compressed_unasked():
     assert "Few directions carry the sparse Jacobian" in text
 
 
+def joint_likelihood(p, table):
+    """Effects of samples and of their groups: the Hessian is an arrow, though the table is dense."""
+    group = onp.arange(len(table)) % 50
+    eta = np.dot(table, p[50:]) + p[group]
+    return np.sum(np.logaddexp(0.0, eta)) + np.sum(p**2)
+
+
+@pytest.mark.parametrize("filled", [1.0, 0.1])
+def test_directions_share_seeds_behind_a_dense_product(filled):
+    rng = onp.random.default_rng(0)
+    p, table, other = rng.standard_normal(58), *rng.standard_normal((2, 3000, 8))
+    slopes = grad(joint_likelihood)
+    jac = parallel_jacobian(slopes, machines=1)
+    for values in (table * (rng.random(table.shape) < filled), other):  # maybe with other zeros
+        onp.testing.assert_allclose(jac(p, values), jacobian(slopes)(p, values), rtol=1e-11, atol=1e-11)
+        (sweep,) = jac.plan(p, values).sweeps
+        assert isinstance(sweep, CompressedSweep)
+        assert sweep.count <= 17
+
+
 def test_memory_of_sweeping_back_is_predicted():
     x = onp.linspace(0.3, 1.1, 2000)
     jac = parallel_jacobian(bordered, machines=1)

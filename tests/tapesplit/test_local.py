@@ -163,7 +163,8 @@ def test_products_with_partly_constant_operands_have_no_coefficients_for_the_con
         (lambda x: anp.einsum(x, [0, 1], B, [1, 2]), "local"),
         (lambda x: anp.einsum("ijk,j,k->i", np.ones((4, 12, 12)), x.ravel(), x.ravel()), "block"),
         (lambda x: x @ B, "local"),
-        (lambda x: x @ np.ones((4, 5000)), "none"),
+        (lambda x: x @ np.ones((4, 5000)), "dense"),
+        (lambda x: x @ np.ones((4, 50_000)), "none"),
         (lambda x: anp.einsum("ij,ij->ij", x[:1], np.ones((3000, 4))), "local"),
     ],
 )
@@ -173,6 +174,7 @@ def test_form_of_calls_in_scalar_sweeps(fun, form):
     products = {"dot", "matmul", "einsum", "outer", "diff"}
     (product,) = (i for i in range(len(tape)) if tape.label(i) in products)
     assert facts.scalar[product] == (form != "none")
+    assert facts.scalar_apart[product] == (form not in {"dense", "none"})
     assert (facts.blocks[product] > 0) == (form == "block")
 
 
@@ -499,8 +501,8 @@ def test_large_convolutions_take_array_steps_if_they_have_few_directions():
     image, kernel = np.random.default_rng(0).standard_normal((64, 64)), np.ones((5, 5))
     by_kernel = record(lambda x: convolve(image, anp.reshape(x, (5, 5)), mode="valid"), np.ones(25))
     by_image = record(lambda x: convolve(anp.reshape(x, (64, 64)), kernel, mode="valid"), image.ravel())
-    assert not facts_of(by_kernel).scalar[by_kernel.output]
-    assert facts_of(by_image).scalar[by_image.output]
+    assert not facts_of(by_kernel).scalar_apart[by_kernel.output]
+    assert facts_of(by_image).scalar_apart[by_image.output]
 
 
 def test_small_layers_of_images_are_systems_whose_directions_share_seeds():
