@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import IntArray, ranges
+from tapesplit.arrays import BoolArray, IntArray, ranges
 from tapesplit.sweeps.triangular import substitute
 
 __all__ = ["Reach", "find_reaches", "part_kept"]
@@ -79,20 +79,23 @@ def find_reaches(
 
     Notes
     -----
-    Takes as long as a sweep with a direction for each block, and 20 ns for each coefficient that is kept.
+    Takes as long as a sweep with a direction for each block, and 20 ns for each coefficient that is kept;
+    these are counted first.
     """
     found: list[Reach] = []
     kept = 0
     blocks = [slice(*ends) for ends in pairwise([*range(0, seeds.size, _BLOCK), seeds.size])]
     at_once = max(1, min(_BLOCKS_AT_ONCE, _NUMBERS_AT_ONCE // indptr.size))
+    counts = np.diff(indptr)
+    leaving = counts if transposed else np.bincount(indices, minlength=counts.size)
     for start in range(0, len(blocks), at_once):
         some = blocks[start : start + at_once]
-        for reach in _reaches(indptr, indices, seeds, results, some, transposed=transposed):
-            found.append(reach)
-            kept += reach.kept.size
-        most = _WORTH_KEEPING * indices.size * len(found)
-        if kept > min(most, _MOST_KEPT * len(found) / len(blocks)):
+        reached = _reached(indptr, indices, seeds, some, transposed=transposed)
+        kept += int(np.count_nonzero(reached, axis=0) @ leaving)
+        searched = len(found) + len(some)
+        if kept > min(_WORTH_KEEPING * indices.size * searched, _MOST_KEPT * searched / len(blocks)):
             return ()
+        found += _reaches(indptr, indices, seeds, results, some, reached, transposed=transposed)
     return tuple(found)
 
 
@@ -102,33 +105,41 @@ def part_kept(reaches: tuple[Reach, ...], coefficients: int) -> float:
     return carried / max(coefficients * reaches[-1].seeds.stop, 1)
 
 
+def _reached(
+    indptr: IntArray, indices: IntArray, seeds: IntArray, blocks: list[slice], *, transposed: bool
+) -> BoolArray:
+    """Tell which unknowns each of some blocks reaches, shape ``(blocks, unknowns)``."""
+    Y = np.zeros((indptr.size - 1, len(blocks)), np.float32)
+    for number, block in enumerate(blocks):
+        unknowns = seeds[block]
+        Y[unknowns[unknowns >= 0], number] = 1.0
+    substitute(indptr, indices, np.ones(indices.size, np.float32), Y, transposed=transposed)
+    return np.ascontiguousarray(Y.T != 0)
+
+
 def _reaches(
     indptr: IntArray,
     indices: IntArray,
     seeds: IntArray,
     results: IntArray,
     blocks: list[slice],
+    reached: BoolArray,
     *,
     transposed: bool,
 ) -> Iterator[Reach]:
     """Yield what each of some blocks reaches."""
-    Y = np.zeros((indptr.size - 1, len(blocks)), np.float32)
-    for number, block in enumerate(blocks):
-        unknowns = seeds[block]
-        Y[unknowns[unknowns >= 0], number] = 1.0
-    substitute(indptr, indices, np.ones(indices.size, np.float32), Y, transposed=transposed)
     counts = np.diff(indptr)
     rank = np.full(indptr.size, -1, dtype=indices.dtype)  # the last one is that of constants
-    for block, is_reached in zip(blocks, np.ascontiguousarray(Y.T != 0), strict=True):
-        reached = np.flatnonzero(is_reached)
-        rank[reached] = np.arange(reached.size)
-        kept = ranges(indptr[reached].astype(np.int64), counts[reached])
-        owner = np.repeat(np.arange(reached.size), counts[reached])
+    for block, is_reached in zip(blocks, reached, strict=True):
+        unknowns = np.flatnonzero(is_reached)
+        rank[unknowns] = np.arange(unknowns.size)
+        kept = ranges(indptr[unknowns].astype(np.int64), counts[unknowns])
+        owner = np.repeat(np.arange(unknowns.size), counts[unknowns])
         if not transposed:  # a row of coefficients may read unknowns that are not reached
             used = is_reached[indices[kept]]
             kept, owner = kept[used], owner[used]
-        starts = np.zeros(reached.size + 1, indptr.dtype)
-        np.cumsum(np.bincount(owner, minlength=reached.size), out=starts[1:])
+        starts = np.zeros(unknowns.size + 1, indptr.dtype)
+        np.cumsum(np.bincount(owner, minlength=unknowns.size), out=starts[1:])
         known = np.flatnonzero(seeds[block] >= 0)
         places = np.flatnonzero(rank[results] >= 0)
         yield Reach(
@@ -141,4 +152,4 @@ def _reaches(
             rank[results[places]],
             places,
         )
-        rank[reached] = -1
+        rank[unknowns] = -1
