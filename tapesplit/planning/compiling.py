@@ -14,7 +14,14 @@ from tapesplit.structures.facts import TapeFacts
 from tapesplit.sweeps.compression import FEWEST_TO_COLOR, SPARSE_PART, reached_part
 from tapesplit.sweeps.prediction import Form, predict_arrays, predict_compressed, predict_reaching
 from tapesplit.sweeps.row_sweep import RowSweep
-from tapesplit.sweeps.sweep import Sweep, WholeSweep, compile_compressed, compile_sweep, with_reaches
+from tapesplit.sweeps.sweep import (
+    Sweep,
+    WholeSweep,
+    compile_compressed,
+    compile_sweep,
+    contracted,
+    with_reaches,
+)
 
 __all__ = ["compile_tasks"]
 
@@ -54,6 +61,11 @@ class _Compiler(NamedTuple):
         """Compile one task."""
         if task.mode is Mode.MULTIPLY:
             return task, None
+        task, sweep = self.chosen(task)
+        return task, self.contracted(sweep, task.directions)
+
+    def chosen(self, task: PlanTask) -> _Compiled:
+        """Compile one task that is a sweep, in the form that takes least."""
         sweep = self.sweep(task, task.form)
         if task.form != "arrays" and self.exceeds_limit(sweep):
             arrays = self.by_arrays(task)
@@ -75,6 +87,11 @@ class _Compiler(NamedTuple):
             adjoint_mode=task.mode is Mode.ADJOINT,
             identity=not task.needs,
         )
+
+    def contracted(self, sweep: Sweep, directions: int) -> Sweep:
+        """Make the systems of a sweep smaller, where so many directions are worth it and memory allows."""
+        smaller = contracted(sweep, directions)
+        return sweep if self.exceeds_limit(smaller) else smaller
 
     def exceeds_limit(self, sweep: Sweep) -> bool:
         """Tell whether a sweep with one direction at a time needs more memory than it may."""

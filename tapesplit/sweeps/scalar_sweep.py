@@ -6,7 +6,7 @@ Every element that the chunk's operations compute is an unknown, every local par
 evaluates the partials of all like calls at once, and substitutes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from tapesplit.cuts.chunks import Chunk
 from tapesplit.recording.tape import Tape
 from tapesplit.sharing import run_parts, shares
 from tapesplit.sweeps.coefficients import Block, Recipe, ValueTable
+from tapesplit.sweeps.elimination import Elimination, eliminate
 from tapesplit.sweeps.reach import Reach
 from tapesplit.sweeps.triangular import substitute
 from tapesplit.telling import told
@@ -45,7 +46,7 @@ class ScalarSweep:
     indptr, indices
         Sparsity pattern of the system.
     template
-        Coefficients that are the same for all values; zeros elsewhere.
+        Coefficients that are the same for all values, before elimination; zeros elsewhere.
     recipes, blocks
         How to evaluate the other coefficients.
     values
@@ -56,6 +57,8 @@ class ScalarSweep:
         Whether no unknown is seeded twice and none is a constant.
     constant_results
         Whether constants are among what is read.
+    elimination
+        How the coefficients of the system are found from those that are evaluated; None if they are the same.
     reaches
         Smaller systems for blocks of an identity's directions; none if these reach most of it.
     """
@@ -72,6 +75,7 @@ class ScalarSweep:
     results: IntArray
     distinct_seeds: bool
     constant_results: bool
+    elimination: Elimination | None = None
     reaches: tuple[Reach, ...] = ()
 
     @property
@@ -83,7 +87,7 @@ class ScalarSweep:
     @property
     def fixed_bytes(self) -> int:
         """Memory that the coefficients take besides."""
-        return 8 * len(self.template)
+        return 8 * (len(self.indices) if self.elimination is None else len(self.elimination.kept))
 
     @property
     def least_bytes(self) -> int:
@@ -92,11 +96,17 @@ class ScalarSweep:
 
     @property
     def _formula_bytes(self) -> int:
-        """Memory that finding the coefficients takes: what is gathered, and the largest formula or block."""
+        """Memory that finding the coefficients takes: what is gathered, and the largest formula or block.
+
+        Elimination takes more coefficients, and the products of these.
+        """
         reads = [index for recipe in self.recipes for index in recipe.reads]
         gathered = 1 + max((int(index.max(initial=-1)) for index in reads), default=-1)
         formula = max((recipe.numbers for recipe in self.recipes), default=0)
-        return 8 * max(gathered + formula, *(block.numbers for block in self.blocks), 0)
+        found = max(gathered + formula, *(block.numbers for block in self.blocks), 0)
+        if self.elimination is not None:
+            found = max(found, self.elimination.numbers)
+        return 8 * (len(self.template) + found) - self.fixed_bytes
 
     @property
     def _reach_bytes(self) -> int:
@@ -120,11 +130,11 @@ class ScalarSweep:
         The columns have shape ``(seeded, k)`` and are not negative; None is the identity. The result has
         shape ``(read, k)``. Counts may overflow to infinity: only whether they are zero is of use.
         """
-        return self.carry(np.ones(len(self.template), np.float32), columns)
+        return self.carry(np.ones(len(self.indices), np.float32), columns)
 
     def paths_back(self, results: IntArray) -> np.ndarray:
         """Count paths from all seeds to k results, which are no constants; shape ``(seeded, k)``."""
-        return self.carry_back(np.ones(len(self.template), np.float32), results)
+        return self.carry_back(np.ones(len(self.indices), np.float32), results)
 
     def carry(
         self, coefficients: np.ndarray, columns: np.ndarray | None, most: int | None = None
@@ -231,4 +241,11 @@ class ScalarSweep:
             recipe.write(tape, values, coefficients)
         for block in self.blocks:
             block.write(tape, coefficients)
-        return coefficients
+        return coefficients if self.elimination is None else self.elimination.reduced(coefficients)
+
+    def contracted(self, directions: int) -> "ScalarSweep":
+        """Return a sweep with a smaller system, if so many directions are worth it."""
+        if self.reaches:
+            return self  # these refer to the coefficients as they are
+        smaller = eliminate(self.indptr, self.indices, self.seeds, self.results, directions)
+        return self if smaller is None else replace(self, **smaller._asdict())

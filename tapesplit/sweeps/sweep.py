@@ -24,6 +24,7 @@ __all__ = [
     "WholeSweep",
     "compile_compressed",
     "compile_sweep",
+    "contracted",
     "run_sweep",
     "with_reaches",
 ]
@@ -83,6 +84,20 @@ def with_reaches(sweep: Sweep) -> ScalarSweep | None:
     ends = sweep.indptr, sweep.indices, sweep.seeds, sweep.results
     reaches = find_reaches(*ends, transposed=sweep.adjoint_mode)
     return replace(sweep, reaches=reaches) if reaches else None
+
+
+def contracted(sweep: Sweep, directions: int) -> Sweep:
+    """Make the systems of a sweep smaller, where so many directions are worth it."""
+    if isinstance(sweep, ScalarSweep):
+        return sweep.contracted(directions)
+    if isinstance(sweep, CompressedSweep):
+        return replace(sweep, sweep=sweep.sweep.contracted(sweep.count))
+    if isinstance(sweep, StagedSweep):
+        systems = (
+            part.contracted(directions) if isinstance(part, ScalarSweep) else part for part in sweep.parts
+        )
+        return replace(sweep, parts=tuple(systems))
+    return sweep
 
 
 def run_sweep(
