@@ -83,7 +83,7 @@ class Smaller(NamedTuple):
 
 _WORTH: Final = 15
 """Unknowns taken out times directions, for each coefficient, from which on elimination pays within about
-three calls: each saves 0.9 ns a direction, each coefficient takes 3 ns a call, and 50 ns once."""
+three calls: each saves 0.9 ns a direction, each coefficient takes 3 ns a call, and 60 ns once."""
 _FEW: Final = 0.05
 """Part of the coefficients up to which those that go to the same place stay apart."""
 _MOST_LEVELS: Final = 16
@@ -100,7 +100,7 @@ def eliminate(
 
     Notes
     -----
-    Takes about 50 ns for each coefficient, or 3 ns if it is not worth it.
+    Takes about 60 ns for each coefficient, or up to 5 ns if it is not worth it.
     """
     count, fewest = indptr.size - 1, max(1.0, _WORTH * indices.size / max(directions, 1))
     if count < fewest:
@@ -111,32 +111,22 @@ def eliminate(
     if read_once.size + passing.size < fewest:
         return None
     lines = np.repeat(np.arange(count, dtype=indices.dtype), np.diff(indptr))
-    path, above = np.empty(count, dtype=np.intp), np.arange(count)
-    path[indices] = np.arange(indices.size)  # of those that are read once, which other ones do not use
-    path[passing], above[passing] = indptr[passing], indices[indptr[passing]]
-    above[read_once] = lines[path[read_once]]
-    levels, root = _levels(above)
-    gone = np.concatenate(levels)
-    if gone.size < fewest:
+    paths, above, levels, number, place = _trees(indptr, indices, lines, read_once, passing)
+    if paths.size < fewest:
         return None
-    number = np.full(count, gone.size)
-    number[gone] = np.arange(gone.size)
-    rank = np.cumsum(number == gone.size, dtype=indices.dtype) - indices.dtype.type(1)
-    is_kept = np.ones(indices.size, dtype=np.bool_)
-    is_kept[path[gone]] = False
-    kept, sums, starts, columns = _moved(indptr, indices, is_kept, rank[root], int(rank[-1]) + 1)
+    kept, sums, starts, columns = _moved(indptr, indices, paths, place, count - paths.size)
     weights = [number.take(ends.take(kept)) for ends in (lines, indices)]
-    ends = np.append(rank, indices.dtype.type(-1))
     elimination = Elimination(
-        path[gone],
-        number[above[gone]],
-        tuple(np.cumsum([level.size for level in levels]).tolist()),
+        paths,
+        above,
+        levels,
         kept,
-        tuple(numbers for numbers in weights if (numbers < gone.size).any()),
+        tuple(numbers for numbers in weights if (numbers < paths.size).any()),
         columns.size,
         sums,
     )
-    return Smaller(elimination, starts, columns, ends[seeds], ends[results])
+    ends = [np.where(end < 0, -1, place[end]) for end in (seeds, results)]
+    return Smaller(elimination, starts, columns, *ends)
 
 
 def _hanging(indptr: IntArray, indices: IntArray, may_go: BoolArray) -> tuple[IntArray, IntArray]:
@@ -144,6 +134,34 @@ def _hanging(indptr: IntArray, indices: IntArray, may_go: BoolArray) -> tuple[In
     is_once = (np.bincount(indices, minlength=may_go.size) == 1) & may_go
     passing = np.flatnonzero((np.diff(indptr) == 1) & may_go & ~is_once)
     return np.flatnonzero(is_once), passing[~is_once[indices[indptr[passing]]]]
+
+
+def _trees(
+    indptr: IntArray, indices: IntArray, lines: IntArray, read_once: IntArray, passing: IntArray
+) -> tuple[IntArray, IntArray, tuple[int, ...], IntArray, IntArray]:
+    """Find what unknowns hang on, directly and in the end.
+
+    Returns
+    -------
+    paths, above, levels
+        Those of the `Elimination`.
+    number
+        The numbers of the unknowns that are taken out; their count for those that stay.
+    place
+        The number of what each unknown hangs on in the end, among those that stay.
+    """
+    path, above = np.empty(indptr.size - 1, indices.dtype), np.arange(indptr.size - 1)
+    path[indices] = np.arange(indices.size, dtype=indices.dtype)  # only those that are read once have one
+    path[passing], above[passing] = indptr[passing], indices[indptr[passing]]
+    above[read_once] = lines[path[read_once]]
+    levels, root = _levels(above)
+    gone = np.concatenate(levels)
+    number = np.full(above.size, gone.size)
+    number[gone] = np.arange(gone.size)
+    rank = np.cumsum(number == gone.size, dtype=indices.dtype)
+    rank -= 1
+    ends = np.cumsum([level.size for level in levels]).tolist()
+    return path[gone].astype(np.intp), number[above[gone]], tuple(ends), number, rank[root]
 
 
 def _levels(above: IntArray) -> tuple[list[IntArray], IntArray]:
@@ -165,9 +183,9 @@ def _levels(above: IntArray) -> tuple[list[IntArray], IntArray]:
 
 
 def _moved(
-    indptr: IntArray, indices: IntArray, is_kept: BoolArray, place: IntArray, count: int
+    indptr: IntArray, indices: IntArray, paths: IntArray, place: IntArray, count: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Move the coefficients that are kept to the lines and columns where they go, of which there are `count`.
+    """Move all coefficients but `paths` to the lines and columns where they go, of which there are `count`.
 
     Returns
     -------
@@ -177,6 +195,8 @@ def _moved(
     indptr, indices
         The pattern of the places.
     """
+    is_kept = np.ones(indices.size, dtype=np.bool_)
+    is_kept[paths] = False
     before = np.zeros(indices.size + 1, dtype=indptr.dtype)
     np.cumsum(is_kept, out=before[1:])
     kept = np.flatnonzero(is_kept).astype(indices.dtype)

@@ -103,9 +103,9 @@ class ScalarSweep:
         reads = [index for recipe in self.recipes for index in recipe.reads]
         gathered = 1 + max((int(index.max(initial=-1)) for index in reads), default=-1)
         formula = max((recipe.numbers for recipe in self.recipes), default=0)
-        found = max(gathered + formula, *(block.numbers for block in self.blocks), 0)
         if self.elimination is not None:
-            found = max(found, self.elimination.numbers)
+            formula = max(formula, self.elimination.numbers)
+        found = max(gathered + formula, *(block.numbers for block in self.blocks), 0)
         return 8 * (len(self.template) + found) - self.fixed_bytes
 
     @property
