@@ -23,7 +23,7 @@ from tapesplit.sweeps.sweep import (
     with_reaches,
 )
 
-__all__ = ["compile_tasks"]
+__all__ = ["compile_tasks", "contract_systems"]
 
 
 def compile_tasks(
@@ -44,6 +44,27 @@ def compile_tasks(
     return (timed if timed == tuple(tasks) else scheduled(timed)), sweeps
 
 
+def contract_systems(
+    tasks: Sequence[PlanTask], sweeps: Sequence[Sweep | None], memory_limit: int | None
+) -> tuple[Sweep | None, ...]:
+    """Make the systems of compiled tasks smaller, where their directions are worth it and memory allows."""
+    pairs = zip(tasks, sweeps, strict=True)
+    return tuple(_contracted(sweep, task.directions, memory_limit) for task, sweep in pairs)
+
+
+def _contracted(sweep: Sweep | None, directions: int, memory_limit: int | None) -> Sweep | None:
+    """Make the systems of a sweep smaller, unless that takes more memory than there is."""
+    if sweep is None:
+        return None
+    smaller = contracted(sweep, directions)
+    return sweep if _exceeds(smaller, memory_limit) else smaller
+
+
+def _exceeds(sweep: Sweep, memory_limit: int | None) -> bool:
+    """Tell whether a sweep with one direction at a time needs more memory than it may."""
+    return memory_limit is not None and sweep.least_bytes > memory_limit
+
+
 _Compiled = tuple[PlanTask, Sweep]
 """A task as it is predicted with its sweep."""
 
@@ -61,11 +82,6 @@ class _Compiler(NamedTuple):
         """Compile one task."""
         if task.mode is Mode.MULTIPLY:
             return task, None
-        task, sweep = self.chosen(task)
-        return task, self.contracted(sweep, task.directions)
-
-    def chosen(self, task: PlanTask) -> _Compiled:
-        """Compile one task that is a sweep, in the form that takes least."""
         sweep = self.sweep(task, task.form)
         if task.form != "arrays" and self.exceeds_limit(sweep):
             arrays = self.by_arrays(task)
@@ -88,14 +104,9 @@ class _Compiler(NamedTuple):
             identity=not task.needs,
         )
 
-    def contracted(self, sweep: Sweep, directions: int) -> Sweep:
-        """Make the systems of a sweep smaller, where so many directions are worth it and memory allows."""
-        smaller = contracted(sweep, directions)
-        return sweep if self.exceeds_limit(smaller) else smaller
-
     def exceeds_limit(self, sweep: Sweep) -> bool:
         """Tell whether a sweep with one direction at a time needs more memory than it may."""
-        return self.memory_limit is not None and sweep.least_bytes > self.memory_limit
+        return _exceeds(sweep, self.memory_limit)
 
     def by_arrays(self, task: PlanTask) -> _Compiled:
         """Compile one task into array steps, which need no memory for a system."""

@@ -18,7 +18,7 @@ from tapesplit.cost.work import WorkTable, total_work, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
-from tapesplit.planning.compiling import compile_tasks
+from tapesplit.planning.compiling import compile_tasks, contract_systems
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
@@ -86,6 +86,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
     counts_fma = cost == "fma"
     drafting = _Drafting(tape, facts, graph, table, plain, solver, effort, counts_fma, memory_limit)
     draft, machines_reason = drafting.on_machines(machines, force=force_machines)
+    draft = draft._replace(sweeps=contract_systems(draft.tasks, draft.sweeps, memory_limit))
     return JacobianPlan(
         name=tape.name,
         structure=_but_for_zeros(structure, facts, draft),

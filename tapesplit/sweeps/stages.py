@@ -79,12 +79,12 @@ class StagedSweep:
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        block = self._block(directions)
+        block = self.block(directions)
         result = 8 * directions * max(self.chunk.n, self.chunk.m) if block < directions else 0
         handed_over = 8 * block * sum(self.sizes.values())
         return handed_over + max(part.working_bytes(block) for part in self.parts) + result
 
-    def _block(self, count: int, most: int | None = None) -> int:
+    def block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, at most ``most``.
 
         Caches should hold the values that are handed over from stage to stage.
@@ -96,7 +96,7 @@ class StagedSweep:
         """Carry directions, a row each, None for the identity, ``most`` of them at a time."""
         carry, size = (self._adjoints, self.chunk.m) if self.adjoint_mode else (self._tangents, self.chunk.n)
         seeds = range(size) if rows is None else rows
-        return in_blocks(partial(carry, tape), seeds, self._block(len(seeds), most))
+        return in_blocks(partial(carry, tape), seeds, self.block(len(seeds), most))
 
     def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
