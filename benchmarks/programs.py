@@ -428,6 +428,18 @@ def choices(p):
     return -anp.sum(anp.log(utilities[anp.arange(3000), CHOSEN] / anp.sum(utilities, axis=1)))
 
 
+GROUPS = np.arange(3000) % 150
+
+
+@hessian_of("hessian_of_effects", 0.1 * np.cos(np.arange(163.0)))
+def effects(p):
+    """Give the joint likelihood of 150 groups' effects, their width and the slopes of 12 features."""
+    linear = OBSERVED @ p[:12] + p[13:][GROUPS]
+    return anp.sum(anp.logaddexp(0.0, linear) - (OUTCOMES > 0.0) * linear) + anp.sum(
+        0.5 * (p[13:] * anp.exp(-p[12])) ** 2 + p[12]
+    )
+
+
 # Sparse Jacobians
 
 
@@ -614,6 +626,25 @@ def layers_of_air(p):
         reflected = part * (1 - passed) + passed * reflected / (1 - part * reflected)
     arriving = anp.exp(-anp.cumsum(depths, axis=0))
     return anp.concatenate([reflected, anp.sum(arriving * scattered, axis=0)])
+
+
+@program(0.5 * np.cos(np.arange(320.0)))
+def residuals_of_waves(p):
+    """Measure by how much a network of two layers misses the wave equation at 200 points."""
+
+    def network(points):
+        hidden = anp.tanh(points @ anp.reshape(p[:32], (2, 16)) + p[32:48])
+        return anp.tanh(hidden @ anp.reshape(p[48:304], (16, 16))) @ p[304:]
+
+    slopes = autograd.elementwise_grad(network)
+    in_space, in_time = (
+        autograd.elementwise_grad(lambda points, axis=axis: slopes(points)[:, axis])(EVENTS)[:, axis]
+        for axis in (0, 1)
+    )
+    return in_time - in_space
+
+
+EVENTS = np.cos(np.arange(400.0)).reshape(200, 2)
 
 
 # Samples side by side
