@@ -99,8 +99,12 @@ def _described(entry: TapeEntry) -> _Description:
 
 
 def sum_of_products(entry: TapeEntry) -> SumOfProducts | None:
-    """Describe a call that sums products of elements; None for other calls."""
-    described = _described(entry) if _is_sum_of_products(entry.primitive) else None
+    """Describe a call that sums products of elements; None for other calls.
+
+    Arguments that are none of the operands are added to the sum.
+    """
+    is_one = entry.primitive is adjusted_side or _is_sum_of_products(entry.primitive)
+    described = _described(entry) if is_one else None
     return described[0] if described else None
 
 
@@ -240,12 +244,17 @@ def _build_untake(argnum: int, rows: np.ndarray) -> LocalStructure:
     return LocalStructure(rows, np.arange(rows.size), occurrences(rows))
 
 
+def _describe_side(a: Any, b: Any, y: Any) -> _Description:
+    """Describe the product of the matrix and the known solution, which b is added to."""
+    found = _matmul(a, y)
+    return found and (found[0]._replace(numbers=(0, 2)),)
+
+
 def _build_side(argnum: int, product: SumOfProducts) -> LocalStructure:
     """Build the structure of `adjusted_side`: by the matrix that of a product, by b that of a sum."""
     if argnum == 1:
         return _build_sum(argnum, prod(product.sizes[label] for label in product.of_result))
-    found = product_edges(0, product)
-    return replace(found, factors=((2, found.factors[0][1]),))
+    return product_edges(argnum, product)
 
 
 def _build_conjugate(argnum: int, size: int) -> LocalStructure:
@@ -271,6 +280,6 @@ _structures: dict[Any, _Structure] = {
     anp.gradient: _Structure(_describe_gradient, _build_gradient),
     anp.trace: _Structure(lambda x, offset=0: (np.shape(x), offset), _build_trace),
     anp.linspace: _Structure(_describe_ramp, _build_ramp),
-    adjusted_side: _Structure(lambda a, b, y: _matmul(a, y), _build_side, lambda known: known.slices),
+    adjusted_side: _Structure(_describe_side, _build_side, lambda known: known.slices),
     **{primitive: _sum_of_products(describe) for primitive, describe in PRODUCTS_BY_LABELS.items()},
 }

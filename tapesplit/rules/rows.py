@@ -117,6 +117,8 @@ def _of_product(
     entry: TapeEntry, argnum: int, axes: RowAxes, product: SumOfProducts
 ) -> RowAxes | SharedOperand | None:
     """Tell how a product reads one of its operands."""
+    if argnum not in product.numbers:
+        return axes  # added to the product
     numbers, labels = product.numbers, (*product.labels, product.of_result)
     values = (*(entry.args[number] for number in numbers), entry.value)
     if any(np.ndim(x) != len(axes) for x, axes in zip(values, labels, strict=True)):

@@ -199,6 +199,9 @@ ROWS = {
     "waves": lambda x: anp.fft.irfft(anp.exp(1j * hidden(x)) * anp.fft.rfft(deep(x), 6), axis=1),
     "columns of a system": lambda x: anp.linalg.solve(MIXED + 3.0 * np.eye(4), deep(x).T)[1:].T,
     "columns of a matrix that rows share": lambda x: anp.linalg.solve(MIXED * x, deep(x).T)[1:].T,
+    "constant columns": lambda x: anp.sum(
+        TABLE.T * anp.linalg.solve(MIXED * x + 3.0 * np.eye(FEATURES), TABLE.T), axis=0
+    ),
     "convolutions": lambda x: anp.sum(convolve(deep(x), MIXED[:2, 1:], ([1], [1])) ** 2, axis=(1, 2)),
     "convolutions by rows": lambda x: anp.sum(
         convolve(MIXED[1:], deep(x), ([1], [1]), mode="same") ** 2, axis=(0, 2)
@@ -376,6 +379,9 @@ def test_plans_are_right(name):
         ("a transpose", ["input"]),
         ("layers in columns", ["getitem", "input", "multiply", "multiply"]),
         ("pairs", ["input", "transpose"]),
+        ("columns of a matrix that rows share", ["input", "multiply"]),
+        ("constant columns", ["add"]),
+        ("stacks of matrices", ["input"]),
         ("convolutions", ["input", "input", "input", "multiply", "multiply"]),
         ("convolutions by rows", ["input", "input", "input", "multiply", "multiply"]),
         ("convolutions by weights", ["convolve"]),
