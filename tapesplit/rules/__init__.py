@@ -41,7 +41,7 @@ from tapesplit.rules.registry import (
     rules_on_demand,
 )
 from tapesplit.rules.solutions import lu_bytes, lu_kept
-from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, slices_of
+from tapesplit.rules.stacks import as_one_call, can_be_stacked, count_slices, shares_matrix, slices_of
 from tapesplit.rules.symmetric_products import read_once
 from tapesplit.rules.zeros import MATRIX_BY_MATRIX, MATRIX_BY_VECTOR, NonZeros, non_zeros
 
@@ -88,6 +88,7 @@ __all__ = [
     "read_once",
     "registered",
     "rules_defined",
+    "shares_matrix",
     "slices_of",
     "usable_jvp",
     "without_vjp",

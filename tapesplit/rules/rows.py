@@ -9,7 +9,6 @@ from itertools import chain
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import autograd.numpy as anp
 import numpy as np
 
 from tapesplit.arrays import Shape
@@ -160,10 +159,6 @@ def _along_axes(entry: TapeEntry, rule: Bulk, axes: RowAxes) -> tuple[RowAxes, .
             if own is None or entry.argnums != (found.argnum,) or {*range(*own)} & {*found.axes}:
                 return None
             return (own,)
-    if entry.primitive is anp.linalg.solve and entry.argnums == (1,):
-        x = entry.args[1]
-        if x.ndim > 1 and axes == (entry.value.ndim - 1, entry.value.ndim):
-            return (RowAxes(x.ndim - 1, x.ndim),)  # columns that one matrix is solved for
     by_axis = [loops for axis in range(*axes) if (loops := matching_loop_axes(entry, axis))]
     matching = tuple(own for loops in zip(*by_axis, strict=True) if (own := RowAxes.over(loops)))
     is_whole = len(by_axis) == axes.stop - axes.first and len(matching) == len(entry.argnums)

@@ -10,6 +10,7 @@ from scipy.linalg import get_lapack_funcs, schur, solve_banded, solve_triangular
 
 from tapesplit.rules.axes import fold, of_arrays, real_like
 from tapesplit.rules.registry import bulk
+from tapesplit.rules.stacks import solves_columns
 
 
 def _for_columns(solve: Callable[[np.ndarray], np.ndarray], B: np.ndarray) -> np.ndarray:
@@ -73,6 +74,7 @@ bulk(
     adjoints=[_triangular(_matrix_adjoint), _triangular(_side_adjoint)],
     edges=_edges,
 )
+solves_columns(linalg.solve_triangular, 1)
 
 
 # Bands: diagonal d of a matrix stands in line ``upper - d``; its element in column j belongs to row j - d.
@@ -135,6 +137,7 @@ bulk(
     adjoints=[None, _banded_matrix_adjoint, _banded_side_adjoint],
     edges=_banded_edges,
 )
+solves_columns(linalg.solve_banded, 2)
 
 
 # Sylvester equations ``a X + X b = Q``, and square roots of matrices, whose tangents solve one (N. Higham,

@@ -33,7 +33,9 @@ __all__ = [
     "can_be_stacked",
     "count_slices",
     "matching_loop_axes",
+    "shares_matrix",
     "slices_of",
+    "solves_columns",
     "stacked",
 ]
 
@@ -41,6 +43,8 @@ __all__ = [
 _CoreAxes = Callable[..., tuple[int, ...] | dict[int, tuple[tuple[int, ...], tuple[int, ...]]] | None]
 
 _core_axes: dict[Any, _CoreAxes] = {}
+_sides: dict[Any, int] = {}
+"""Linear systems, and which argument has the right-hand sides."""
 
 
 def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
@@ -53,6 +57,26 @@ def stacked(primitive: Any, core_axes: _CoreAxes) -> None:
     none of them negative. This serves calls in which no other argument is active.
     """
     _core_axes[primitive] = core_axes
+
+
+def solves_columns(primitive: Any, sides: int) -> None:
+    """Register linear systems: by right-hand sides alone, argument ``sides``, each column is a slice.
+
+    The argument before these has the matrix.
+    """
+    _sides[primitive] = sides
+
+
+def shares_matrix(entry: TapeEntry) -> bool:
+    """Tell whether the slices of a call are columns that one system is solved for, by one factorization."""
+    return _is_by_sides(entry) and np.ndim(entry.args[_sides[entry.primitive] - 1]) == 2
+
+
+def _is_by_sides(entry: TapeEntry) -> bool:
+    """Tell whether a call solves for columns, and the right-hand sides alone are active."""
+    sides = _sides.get(entry.primitive, -1)
+    is_of_columns = entry.argnums == (sides,) and np.ndim(entry.args[sides]) > 1
+    return is_of_columns and not is_overridden(entry.primitive)
 
 
 def count_slices(entry: TapeEntry) -> int:
@@ -89,16 +113,7 @@ def slices_of(entry: TapeEntry) -> list[IntArray]:
 def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the loop dimensions of a call, and the axes of core dimensions of its result and arguments."""
     shapes = [batch_shape(entry.value), *(batch_shape(entry.args[i]) for i in entry.argnums)]
-    core_axes = _core_axes_of(entry.primitive)
-    axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
-    cores: list[tuple[int, ...]] = []
-    if isinstance(axes, dict):
-        cores = [*axes[entry.argnums[0]]] if len(entry.argnums) == 1 else []
-    # Right-hand sides with fewer axes than the matrices have no loop dimensions, though they may look so.
-    elif axes is not None and len({*map(len, shapes[1:])}) == 1:
-        dimensions, core = len(shapes[1]), positive(axes, len(shapes[1]))
-        behind = tuple(range(dimensions - len(core), len(shapes[0])))
-        cores = [core if len(shape) == dimensions else behind for shape in shapes]
+    cores = _cores_by_sides(shapes) if _is_by_sides(entry) else _cores(entry, shapes)
     if cores:
         loops = {
             tuple(n for axis, n in enumerate(shape) if axis not in core)
@@ -107,6 +122,26 @@ def _loops(entry: TapeEntry) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
         if len(loops) == 1:
             return loops.pop(), cores
     return (), [tuple(range(len(shape))) for shape in shapes]
+
+
+def _cores_by_sides(shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return core dimensions of solutions and right-hand sides: one, if these have equal shapes."""
+    dimensions, alike = map(len, shapes), len({*shapes}) == 1
+    return [(n - 2,) if alike else tuple(range(n - 1)) for n in dimensions]
+
+
+def _cores(entry: TapeEntry, shapes: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the core dimensions of the result of a call and of its active arguments; empty if unknown."""
+    core_axes = _core_axes_of(entry.primitive)
+    axes = None if core_axes is None else core_axes(*entry.args, **entry.kwargs)
+    if isinstance(axes, dict):
+        return [*axes[entry.argnums[0]]] if len(entry.argnums) == 1 else []
+    # Right-hand sides with fewer axes than the matrices have no loop dimensions, though they may look so.
+    if axes is None or len({*map(len, shapes[1:])}) > 1:
+        return []
+    dimensions, core = len(shapes[1]), positive(axes, len(shapes[1]))
+    behind = tuple(range(dimensions - len(core), len(shapes[0])))
+    return [core if len(shape) == dimensions else behind for shape in shapes]
 
 
 def _core_axes_of(primitive: Any) -> _CoreAxes | None:
@@ -192,5 +227,6 @@ for _primitive in (*_OF_MATRICES, linalg.pinv):
     stacked(_primitive, _matrices)
 for _primitive in (symmetric_eigenvalues, symmetric_eigenvectors, singular_values, singular_vectors):
     stacked(_primitive, lambda x, *_: (-2, -1))
+solves_columns(linalg.solve, 1)
 stacked(linalg.svd, _of_singular_values)
 stacked(linalg._primitive_norm, _of_norm)  # noqa: SLF001 (linalg.norm itself only wraps it)

@@ -18,6 +18,7 @@ from tapesplit.rules import (
     find_rule,
     is_reduction,
     local_counts,
+    shares_matrix,
 )
 from tapesplit.structures.comparison import is_look_up
 from tapesplit.structures.constants import hashable, known_zeros
@@ -125,7 +126,8 @@ def _numbers_of(entry: TapeEntry, index: int, structure: Structure) -> CallNumbe
     is_sum = is_reduction(find_rule(entry.primitive))
     local, local_edges = (0, None) if is_look_up(structure, index) else local_counts(entry)
     slices = local or max(count_slices(entry), 1)
-    stacked = result + read if slices > 1 and not is_sum else 0
+    is_stack = slices > 1 and not is_sum and not shares_matrix(entry)
+    stacked = result + read if is_stack else 0
     scalar_edges, matrix = local_edges or edges, known_zeros(structure.statics[index])
     if matrix is not None:
         scalar_edges = scalar_edges // prod(matrix.shape) * matrix.content.count()

@@ -9,6 +9,7 @@ from autograd import elementwise_grad, grad, jacobian
 from autograd.core import VSpace
 from autograd.extend import defjvp, defvjp, primitive
 from autograd.numpy.numpy_vjps import dot_adjoint_0, dot_adjoint_1, tensordot_adjoint_0, tensordot_adjoint_1
+from autograd.scipy.linalg import solve_banded, solve_triangular
 from autograd.scipy.signal import convolve
 from autograd.scipy.special import logsumexp
 from autograd.util import func
@@ -250,6 +251,7 @@ RIGHT = BLOCKS | {
 """The same where autograd is right."""
 
 
+SYSTEMS = np.random.default_rng(8).uniform(-1.0, 1.0, (4, 2, 2)) + 3.0 * np.eye(2)
 STACKS = {
     "norms": lambda x: anp.linalg.norm(x, axis=-1) + anp.linalg.norm(x, None, 2),
     "norms of matrices": lambda x: anp.linalg.norm(x, axis=(0, 2), keepdims=True),
@@ -267,6 +269,10 @@ STACKS = {
     "singular vectors": lambda x: anp.matmul(*anp.linalg.svd(x, full_matrices=False)[::2]),
     "solutions": lambda x: anp.linalg.solve(2 * anp.eye(2) + x, anp.sin(x)),
     "solutions by constants": lambda x: anp.linalg.solve(anp.eye(2), x),
+    "columns": lambda x: anp.linalg.solve(SYSTEMS[0], anp.sin(x[0])),
+    "columns of several systems": lambda x: anp.linalg.solve(SYSTEMS[: len(x)], anp.sin(x)),
+    "columns of a triangular system": lambda x: solve_triangular(SYSTEMS[1], x[1], trans=1) * x,
+    "columns of a banded system": lambda x: solve_banded((0, 1), SYSTEMS[2], x[2]) * x,
     "convolutions by a constant given by name": lambda x: convolve(x, B=W[1:], axes=([1], [0])),
 }
 

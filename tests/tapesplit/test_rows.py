@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from autograd import elementwise_grad, jacobian
 from autograd.extend import defvjp, primitive
+from autograd.scipy.linalg import solve_banded, solve_triangular
 from autograd.scipy.signal import convolve
 from autograd.scipy.special import logsumexp
 from hypothesis import given, settings
@@ -35,6 +36,7 @@ RANDOM = np.random.default_rng(0)
 TABLE = RANDOM.uniform(-1.0, 1.0, (SAMPLES, FEATURES))
 SQUARE = RANDOM.uniform(-1.0, 1.0, (SAMPLES, SAMPLES))
 MIXED = RANDOM.uniform(-1.0, 1.0, (FEATURES, FEATURES))
+UPPER = np.triu(MIXED) + 3.0 * np.eye(FEATURES)
 STACK = RANDOM.uniform(-1.0, 1.0, (SAMPLES, FEATURES, FEATURES)) + 3.0 * np.eye(FEATURES)
 X = RANDOM.uniform(0.2, 1.0, FEATURES)
 GROUPS = np.array([0, 2, 1, 1, 3, 0, 2, 2, 1])
@@ -202,6 +204,15 @@ ROWS = {
     "constant columns": lambda x: anp.sum(
         TABLE.T * anp.linalg.solve(MIXED * x + 3.0 * np.eye(FEATURES), TABLE.T), axis=0
     ),
+    "complex columns": lambda x: anp.abs(anp.linalg.solve(MIXED + 2j, (deep(x) + 0.5j).T))[1],
+    "columns of a triangular system": lambda x: solve_triangular(UPPER, deep(x).T, trans="T")[:2].T,
+    "columns of a banded system": lambda x: anp.sum(solve_banded((1, 1), TABLE[:3], deep(x).T) ** 2, axis=0),
+    "columns of several systems": lambda x: anp.sum(
+        anp.linalg.solve(STACK[:2], anp.stack([deep(x).T, hidden(x).T])), axis=(0, 1)
+    ),
+    "stacks of one system": lambda x: anp.sum(
+        anp.linalg.solve(UPPER, deep(x)[:, :, None] * x[:3]) ** 2, axis=(1, 2)
+    ),
     "convolutions": lambda x: anp.sum(convolve(deep(x), MIXED[:2, 1:], ([1], [1])) ** 2, axis=(1, 2)),
     "convolutions by rows": lambda x: anp.sum(
         convolve(MIXED[1:], deep(x), ([1], [1]), mode="same") ** 2, axis=(0, 2)
@@ -358,6 +369,15 @@ def test_adjoints_of_rows_are_those_of_autograd(name):
         assert_blocks_are_right(PROGRAMS[name], tape, sweep)
 
 
+@pytest.mark.usefixtures("always_together")
+def test_columns_that_several_systems_share_are_rows():
+    """autograd's derivative has the shape of the stack."""
+    tape, facts, sweep = together(lambda x: anp.sum(anp.linalg.solve(STACK[:2], deep(x).T) ** 2, axis=(0, 1)))
+    assert len(facts.row_part.calls) > 5
+    want = jacobian(lambda x: anp.sum((np.linalg.inv(STACK[:2]) @ deep(x).T) ** 2, axis=(0, 1)))(X)
+    assert_near(sweep.jacobian(tape), want)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("always_together")
 def test_plans_are_right(name):
@@ -381,6 +401,10 @@ def test_plans_are_right(name):
         ("pairs", ["input", "transpose"]),
         ("columns of a matrix that rows share", ["input", "multiply"]),
         ("constant columns", ["add"]),
+        ("columns of a triangular system", ["input", "multiply"]),
+        ("columns of a banded system", ["input", "multiply"]),
+        ("columns of several systems", ["input", "multiply"]),
+        ("stacks of one system", ["getitem", "input", "multiply"]),
         ("stacks of matrices", ["input"]),
         ("convolutions", ["input", "input", "input", "multiply", "multiply"]),
         ("convolutions by rows", ["input", "input", "input", "multiply", "multiply"]),
