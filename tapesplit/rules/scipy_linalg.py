@@ -8,8 +8,10 @@ import numpy as np
 from autograd.scipy import linalg
 from scipy.linalg import get_lapack_funcs, schur, solve_banded, solve_triangular
 
+from tapesplit.arrays import FLOAT64
 from tapesplit.rules.axes import fold, of_arrays, real_like
 from tapesplit.rules.registry import bulk
+from tapesplit.rules.solutions import solve_by_triangle
 from tapesplit.rules.stacks import solves_columns
 
 
@@ -42,6 +44,8 @@ def _triangular(function: Callable[..., np.ndarray]) -> Callable[..., Any]:
 
 
 def _side_tangent(T: np.ndarray, ans: Any, a: np.ndarray, lower: bool, transposed: bool) -> np.ndarray:
+    if T.size and T.dtype == a.dtype == FLOAT64:
+        return solve_by_triangle(a, T, lower=lower, transposed=transposed)
     return _for_columns(lambda wide: solve_triangular(a, wide, int(transposed), lower), T)
 
 
@@ -73,6 +77,8 @@ bulk(
     tangents=[_triangular(_matrix_tangent), _triangular(_side_tangent)],
     adjoints=[_triangular(_matrix_adjoint), _triangular(_side_adjoint)],
     edges=_edges,
+    steps=3,
+    pace=4,
 )
 solves_columns(linalg.solve_triangular, 1)
 

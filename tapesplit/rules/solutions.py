@@ -1,7 +1,8 @@
 """Linear systems with a batch of right-hand sides: a sweep factorizes each matrix once.
 
 Loops that solve with the same matrix in every step, as implicit methods do, would otherwise factorize it each
-time.
+time. LAPACK wants each right-hand side next to each other in memory, which takes longer to arrange for many
+columns than to solve for them; BLAS solves for rows as well, and the columns of an array are rows to it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,11 +12,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import ref as weakref
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
+from tapesplit.arrays import FLOAT64
 from tapesplit.rules.axes import lifted
 
-__all__ = ["lu_bytes", "lu_kept", "solve_columns"]
+__all__ = ["lu_bytes", "lu_kept", "solve_by_triangle", "solve_columns"]
 
 _Key: TypeAlias = tuple[int, str]
 
@@ -63,11 +65,56 @@ def solve_columns(a: np.ndarray, B: np.ndarray, *, transposed: bool = False) -> 
     if kept is None or a.ndim != 2 or not B.size or dtype.char not in _LAPACK:
         return _solved_together(a.mT if transposed else a, B)
     _, factors, pivots = _lu_of(a, dtype, kept)
+    if dtype == FLOAT64 and B.shape[-1] >= _WIDE:
+        return _solved_in_place(factors, pivots, B, transposed=transposed)
     wide = B.mT
     sides = np.ascontiguousarray(wide, dtype).reshape(-1, len(a)).T
     _, solve = _LAPACK[dtype.char]
     solved, _ = solve(factors, pivots, sides, trans=int(transposed))
     return solved.T.reshape(wide.shape).mT
+
+
+def solve_by_triangle(a: np.ndarray, B: np.ndarray, *, lower: bool, transposed: bool) -> np.ndarray:
+    """Solve as `solve_columns` does, with one triangle of `a`; all arrays are of double precision.
+
+    B may be a batch of vectors, ``(k, n)``. No element of the diagonal may be zero.
+    """
+    if B.ndim > 2 and B.shape[-1] >= _WIDE and B.shape[-2] >= _HIGH:
+        X = np.array(B, order="C")
+        _divide(X, a, lower=lower, transposed=transposed)
+        return X
+    axis = 1 if B.ndim == 2 else -2
+    wide = np.moveaxis(B, axis, 0)
+    sides = wide.reshape(len(wide), -1).T
+    solved = blas.dtrsm(1.0, a, sides, side=1, lower=lower, trans_a=not transposed)
+    return np.moveaxis(solved.T.reshape(wide.shape), 0, axis)
+
+
+def _divide(X: np.ndarray, a: np.ndarray, *, lower: bool, transposed: bool, ones: bool = False) -> None:
+    """Solve for right-hand sides ``(..., n, r)``, in order in memory, which the solutions replace.
+
+    ``ones`` says that the elements of the diagonal count as ones.
+    """
+    known = {"side": 1, "lower": lower, "trans_a": not transposed, "diag": ones, "overwrite_b": 1}
+    for matrix in X.reshape(-1, *X.shape[-2:]):
+        blas.dtrsm(1.0, a, matrix.T, **known)
+
+
+def _solved_in_place(
+    factors: np.ndarray, pivots: np.ndarray, B: np.ndarray, *, transposed: bool
+) -> np.ndarray:
+    """Solve by the two triangles of LU factors, as LAPACK does."""
+    order = np.arange(len(pivots))
+    for i, pivot in enumerate(pivots.tolist()):
+        order[[i, pivot]] = order[[pivot, i]]
+    X = (
+        np.array(B, FLOAT64, order="C")
+        if transposed
+        else np.take(B, order, axis=-2).astype(FLOAT64, copy=False)
+    )
+    for lower in (not transposed, transposed):
+        _divide(X, factors, lower=lower, transposed=transposed, ones=lower)
+    return np.take(X, np.argsort(order), axis=-2) if transposed else X
 
 
 def _solved_together(a: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -100,5 +147,10 @@ _LAPACK: Final = {
     "D": (lapack.zgetrf, lapack.zgetrs),
 }
 """How to factor a matrix and how to solve by its factors, in each precision."""
+_WIDE: Final = 64
+"""Columns of right-hand sides from which on each direction is solved for in place: twice as fast for 20
+equations and 2000 columns, as fast for 20 columns."""
+_HIGH: Final = 8
+"""Equations from which on this pays for a triangle: for two, moving the columns takes less time."""
 _MOST_KEPT: Final = 4
 """Matrices whose factors are kept at a time: splitting methods solve with a few by turns."""

@@ -233,13 +233,18 @@ def _multiplied(
     factors: list[_Factors], reading: SharedOperand, value: Any, rows: slice, own: slice
 ) -> np.ndarray:
     """Multiply adjoints of some rows by the same rows of the other operands, and add all products up."""
-    places = [term.find(reading.row) for term in reading.of_others]
-    terms = [_DIRECTION + reading.of_result, *reading.of_others]
-    result = reading.row + _DIRECTION + reading.of_operand
+    row = reading.row
+    places = [term.find(row) for term in reading.of_others]
+    given = (_DIRECTION + reading.of_result, *reading.of_others)
+    terms = [row + term.replace(row, "") if row in term else term for term in given]
+    result = row + _DIRECTION + reading.of_operand
     known = [
         (
-            chosen(rows, own),
-            *(_part(x, i, rows) if i >= 0 else x for x, i in zip(others, places, strict=True)),
+            _row_by_row(chosen(rows, own), chosen.axis + 1),
+            *(
+                _row_by_row(_part(x, i, rows), i) if i >= 0 else x
+                for x, i in zip(others, places, strict=True)
+            ),
         )
         for chosen, others in factors
     ]
@@ -255,9 +260,15 @@ def _multiplied(
     return real_like(total, value)
 
 
+def _row_by_row(x: np.ndarray, axis: int) -> np.ndarray:
+    """Move the axis of rows to the front, in memory as well: products in that order are added up fast."""
+    return x if axis == 0 else np.ascontiguousarray(np.moveaxis(x, axis, 0))
+
+
 def _sum_of_products(terms: tuple[str, ...], known: list[tuple[np.ndarray, ...]], result: str) -> np.ndarray:
     """Add up products of the same form, by one sum if there are several."""
-    order: Literal["K", "C"] = "C" if len(known[0][0]) > 1 else "K"  # to be reshaped without a copy
+    each = known[0][0].shape[1]
+    order: Literal["K", "C"] = "C" if each > 1 else "K"  # to be reshaped without a copy
     if len(known) == 1:
         return contract(terms, known[0], result, order)
     stacked = [np.stack(operands) for operands in zip(*known, strict=True)]

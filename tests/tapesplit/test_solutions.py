@@ -10,7 +10,7 @@ from autograd import jacobian
 
 from tapesplit import execute, parallel_jacobian, record
 from tapesplit.rules import solutions
-from tapesplit.rules.solutions import lu_bytes, lu_kept, solve_columns
+from tapesplit.rules.solutions import lu_bytes, lu_kept, solve_by_triangle, solve_columns
 
 RANDOM = np.random.default_rng(5)
 
@@ -20,7 +20,7 @@ def matrix(*shape: int, dtype: type = float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("sides", [(7, 3, 2), (7, 3, 1), (7, 5, 3, 2), (0, 3, 2), (7, 3, 0)])
+@pytest.mark.parametrize("sides", [(7, 3, 2), (7, 3, 1), (7, 5, 3, 2), (0, 3, 2), (7, 3, 0), (2, 3, 70)])
 @pytest.mark.parametrize("dtypes", [(float, float), (np.float32,) * 2, (int, float), (float, complex)])
 @pytest.mark.parametrize("stack", [(), (5,)])
 def test_every_side_is_solved_for(
@@ -35,6 +35,26 @@ def test_every_side_is_solved_for(
         assert X.shape == B.shape
         assert X.dtype == np.linalg.solve(a, B).dtype
         np.testing.assert_allclose((a.mT if transposed else a) @ X, B, atol=2e-6)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize(
+    "sides", [(7, 9), (1, 9), (7, 9, 2), (1, 9, 5), (3, 9, 70), (2, 5, 9, 70), (2, 5, 9, 1), (3, 2, 70)]
+)
+def test_every_side_is_solved_for_by_a_triangle(
+    sides: tuple[int, ...], *, lower: bool, transposed: bool
+) -> None:
+    n = sides[1] if len(sides) == 2 else sides[-2]
+    a, B = matrix(n, n), RANDOM.standard_normal(sides)
+    triangle = np.tril(a) if lower else np.triu(a)
+    kept = B.copy()
+    for order, order_of_sides in product((np.ascontiguousarray, np.asfortranarray), repeat=2):
+        X = solve_by_triangle(order(a), order_of_sides(B), lower=lower, transposed=transposed)
+        columns = X[..., None] if len(sides) == 2 else X
+        found = (triangle.T if transposed else triangle) @ columns
+        np.testing.assert_allclose(found.reshape(sides), B, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(B, kept)
 
 
 def test_singular_matrices_raise() -> None:
