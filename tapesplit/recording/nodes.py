@@ -18,6 +18,7 @@ from tapesplit.recording.containers import PART_FINDERS, PartFinder, Parts, same
 from tapesplit.recording.hidden import hidden_value_error, holds_box
 from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
+from tapesplit.recording.triangular_systems import with_adjusted_side
 
 __all__ = ["TapeNode"]
 
@@ -90,8 +91,9 @@ class TapeNode(Node):
         is_suspect = fun not in primitive_vjps or holds_box(value)
         if is_suspect and (name := display_name(fun)) not in entries.suspects:
             entries.suspects[name] = users_line()
-        indices = tuple([parent.index for parent in parents])
-        self._index = entries.add(fun, parent_argnums, indices, tuple(args), kwargs, value)
+        active = parent_argnums, tuple([parent.index for parent in parents])
+        argnums, indices = with_adjusted_side(entries, fun, active, args, kwargs, value)
+        self._index = entries.add(fun, argnums, indices, tuple(args), kwargs, value)
 
     def _find_parts(self, find_parts: PartFinder) -> None:
         """Find the parts of a container; record it at once if they are not known."""

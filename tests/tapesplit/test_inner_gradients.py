@@ -16,6 +16,7 @@ from autograd import (
 from autograd.builtins import tuple as boxed_tuple
 from autograd.core import primitive_vjps
 from autograd.extend import defvjp, primitive
+from autograd.scipy.linalg import solve_triangular
 
 from tapesplit import parallel_jacobian, record
 from tapesplit.names import display_name
@@ -77,6 +78,9 @@ PROGRAMS = {
     "nothing": lambda x: grad(lambda y: y[0])(x) * x + grad(lambda y: np.sum(y) * 0.0)(x),
     "the variable itself": lambda x: jacobian(lambda y: y)(x) @ x,
     "a solution": lambda x: grad(lambda y: np.sum(np.linalg.solve(A + np.outer(y, x), y) ** 2))(x),
+    "a solution by a triangle": lambda x: grad(
+        lambda y: np.sum(solve_triangular(A + np.outer(y, x), y, trans=1) ** 2)
+    )(x),
     "eigenvalues": lambda x: grad(lambda y: np.linalg.eigh(A + np.outer(y, y))[0] @ x)(x),
     "a determinant": lambda x: grad(lambda y: np.linalg.slogdet(A + np.outer(y, x))[1])(x * x),
     "determinants of a stack": lambda x: grad(lambda y: np.linalg.slogdet(stack_of(y, x))[1] @ x)(x * x),

@@ -11,6 +11,7 @@ from autograd.core import primitive_jvps, primitive_vjps
 from autograd.extend import defjvp, defvjp, defvjp_argnums, primitive
 from autograd.numpy import linalg
 from autograd.scipy import special
+from autograd.scipy.linalg import solve_triangular
 
 from tapesplit import defvector, names, parallel_jacobian
 from tapesplit.recording import overrides, stand_ins
@@ -52,6 +53,7 @@ USES = {
     np.array_from_args: lambda x: np.array([x[1], x[2] * x[3]]),
     linalg._primitive_norm: lambda x: np.linalg.norm(square(x), axis=1),
     np.linalg.solve: lambda x: np.linalg.solve(square(x) + MATRIX, x[:3]),
+    solve_triangular: lambda x: solve_triangular(square(x) + MATRIX, x[:3], lower=True),
     np.linalg.slogdet: lambda x: np.linalg.slogdet(square(x) + MATRIX)[1] * x,
     np.linalg.eigh: lambda x: np.linalg.eigh(square(x) + MATRIX)[0] * x[0],
     np.linalg.inv: lambda x: np.linalg.inv(square(x) + MATRIX),
@@ -106,6 +108,8 @@ REWRITTEN = [
     (np.sqrt, lambda x: np.linalg.norm(x) * x),
     (np.dot, lambda x: np.linalg.norm(x) * x),
     (np.sum, lambda x: np.linalg.norm(square(x), axis=1)),
+    (np.tril, lambda x: solve_triangular(square(x), X[:3], lower=True)),
+    (np.transpose, lambda x: solve_triangular(square(x), X[:3], trans=1)),
     (np.multiply, lambda x: np.cross(x[:3], x[3:6])),
     (np.subtract, lambda x: np.cross(x[:3], x[3:6])),
     *[

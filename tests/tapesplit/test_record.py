@@ -17,6 +17,7 @@ from autograd.core import VJPNode, backward_pass
 from autograd.extend import Box, VSpace, defvjp, primitive
 from autograd.numpy import where
 from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.scipy.linalg import solve_triangular
 from autograd.test_util import check_grads
 from autograd.tracer import box_type_mappings, new_box, trace_stack
 from sweep_forms import forced
@@ -233,6 +234,12 @@ def test_a_python_number_that_is_no_operand_of_numpy():
         lambda x: np.linalg.solve(square(X), x[:2]) * np.linalg.solve(square(x), square(x * x))[0],
         lambda x: np.linalg.solve(np.outer(x, X).reshape(4, 2, 2) + onp.eye(2), onp.ones((4, 2, 1)))[:, 0],
         lambda x: np.linalg.solve(square(x), onp.array([1, 2])) + np.linalg.solve(square(x), [0.5, 0.1]),
+        lambda x: solve_triangular(square(x), x[:2]) * solve_triangular(square(X), x[1:3], lower=True),
+        lambda x: solve_triangular(square(x), square(x * x), "T", True) * x[0],
+        lambda x: solve_triangular(square(x), square(X), trans=1, check_finite=False) @ x[:2],
+        lambda x: solve_triangular(square(x), x[:2], 2, lower=True) + solve_triangular(square(x), x[2:]),
+        lambda x: solve_triangular(square(x), onp.array([1, 2])) + solve_triangular(square(x), [0.5, 0.1]),
+        lambda x: solve_triangular(square(x), square(x), lower=True),
         lambda x: np.append(X, 2.0 * x) + np.ravel(np.append(square(x), square(X), axis=1)),
         lambda x: np.split(x, [1, 3])[1] * np.split(x, (2,))[0],
         lambda x: np.concatenate(np.split(x[:0], 3)) + np.split(x, 2, axis=-1)[0][:0],
@@ -255,6 +262,22 @@ def test_solutions_are_recorded_by_their_right_hand_sides():
     tape = record(lambda x: np.linalg.solve(square(x), x[:2]), X)
     assert [entry.argnums for entry in tape][-2:] == [(0, 1), (1,)]
     onp.testing.assert_array_equal(tape.value, onp.linalg.solve(square(X), X[:2]))
+
+
+@pytest.mark.parametrize(
+    ("given", "labels"),
+    [
+        ({}, ["triu", "side of solve", "solve_triangular"]),
+        ({"trans": "T", "lower": True}, ["tril", "transpose", "side of solve", "solve_triangular"]),
+        ({"unit_diagonal": True}, ["solve_triangular"]),
+        ({"overwrite_b": False}, ["solve_triangular"]),
+    ],
+)
+def test_solutions_of_triangular_systems_are_recorded_by_their_right_hand_sides(given, labels):
+    tape = record(lambda x: solve_triangular(square(x), X[:2], **given), X)
+    assert [tape.label(i) for i in range(2, len(tape))] == labels
+    assert tape[tape.output].argnums == ((1,) if len(labels) > 1 else (0,))
+    onp.testing.assert_array_equal(tape.value, solve_triangular(square(X), X[:2], **given))
 
 
 @pytest.mark.parametrize("method", ["tangent", "adjoint"])
