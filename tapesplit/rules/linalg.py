@@ -168,8 +168,8 @@ by_weights(linalg._primitive_norm, _norm_weights)  # noqa: SLF001 (linalg.norm i
 
 
 def _hermitian(X: np.ndarray) -> np.ndarray:
-    """Conjugate and transpose matrices."""
-    return np.conj(X).mT
+    """Conjugate and transpose matrices; real ones are not copied, as `numpy.conj` does."""
+    return X.conj().mT
 
 
 def _half(X: np.ndarray) -> np.ndarray:
@@ -185,7 +185,9 @@ def _cholesky_tangent(T: np.ndarray, L: np.ndarray, x: np.ndarray) -> np.ndarray
 def _cholesky_adjoint(A: np.ndarray, L: np.ndarray, x: np.ndarray) -> np.ndarray:
     inverse = np.linalg.inv(L)
     S = inverse.mT @ _half(L.mT @ A) @ np.conj(inverse)
-    return (S + _hermitian(S)) / 2.0
+    rows = S + _hermitian(S)
+    rows /= 2.0
+    return rows
 
 
 bulk(

@@ -1,6 +1,8 @@
 """Densities and distribution functions of scipy.stats: the formulas of autograd's own rules."""
 
 from collections.abc import Callable
+from functools import partial
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,8 @@ from autograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_norm
 from scipy import special as sp
 from scipy import stats
 
-from tapesplit.rules.registry import UNDEFINED, bulk, elementwise
+from tapesplit.rules.quadratic_forms import SQUARES_HELD, pairs_held, quadratic_forms, sums_of_squares
+from tapesplit.rules.registry import UNDEFINED, Held, bulk, elementwise
 
 
 def _density(log_density: Any, density: Any, *derivatives: Any, pace: int) -> None:
@@ -157,7 +160,9 @@ elementwise(poisson.cdf, UNDEFINED, lambda ans, k, mu: -stats.poisson.pmf(np.flo
 
 
 # Densities of vectors
-def _vector_density(logpdf: Any, pdf: Any, tangents: list[Any], adjoints: list[Any], edges: Any) -> None:
+def _vector_density(
+    logpdf: Any, pdf: Any, tangents: list[Any], adjoints: list[Any], edges: Any, held: Any = None
+) -> None:
     """Register a density by the functions that carry directions through its logarithm."""
 
     def of_density(function: Any, *, adjoint: bool) -> Any:
@@ -167,12 +172,13 @@ def _vector_density(logpdf: Any, pdf: Any, tangents: list[Any], adjoints: list[A
 
         return scaled
 
-    bulk(logpdf, tangents=tangents, adjoints=adjoints, edges=edges)
+    bulk(logpdf, tangents=tangents, adjoints=adjoints, edges=edges, held=held)
     bulk(
         pdf,
         tangents=[of_density(function, adjoint=False) for function in tangents],
         adjoints=[of_density(function, adjoint=True) for function in adjoints],
         edges=edges,
+        held=held and partial(held, copies=1),
     )
 
 
@@ -239,16 +245,32 @@ def _half_log_det_adjoint(A: np.ndarray, cov: Any) -> np.ndarray:
 
 def _covariance_tangent(T: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
     """Tangents of all elements of the covariance, which autograd's rule does not take for symmetric."""
-    return 0.5 * np.einsum("kni,ni->kn", y @ T, y) - _half_log_det_tangent(T, cov)[:, None]
+    rows = quadratic_forms(T, y)
+    rows *= 0.5
+    rows -= _half_log_det_tangent(T, cov)[:, None]
+    return rows
 
 
 def _covariance_adjoint(A: np.ndarray, y: np.ndarray, cov: Any) -> np.ndarray:
-    return 0.5 * (A[:, None, :] * y.T) @ y - _half_log_det_adjoint(A.sum(axis=1), cov)
+    rows = sums_of_squares(A, y)
+    rows *= 0.5
+    rows -= _half_log_det_adjoint(A.sum(axis=1), cov)
+    return rows
 
 
 def _normal_edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E|: d for each point, d^2 by the covariance."""
     return int(np.size(args[0])) * sum(np.shape(args[0])[-1] if argnum == 2 else 1 for argnum in argnums)
+
+
+def _normal_held(args: tuple[Any, ...], argnum: int, *, adjoint_mode: bool, copies: int = 0) -> Held:
+    """Count what is held: ``copies`` of the values, what each argument takes, and all points twice."""
+    points, values = int(np.size(args[0])), prod(np.shape(args[0])[:-1])
+    each, shared = copies * values, 2 * points
+    if argnum == 2:
+        size = int(np.size(args[2]))
+        return Held(each + SQUARES_HELD * size, shared + pairs_held(points, isqrt(size)))
+    return Held(each + values * (argnum == 0), shared)
 
 
 _vector_density(
@@ -265,6 +287,7 @@ _vector_density(
         _normal(2, _covariance_adjoint, adjoint=True),
     ],
     _normal_edges,
+    _normal_held,
 )
 bulk(
     multivariate_normal.entropy,

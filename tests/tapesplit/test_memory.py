@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from autograd import jacobian
 from autograd.scipy.signal import convolve
+from autograd.scipy.stats import multivariate_normal
 from sweep_forms import forced
 from traced_memory import traced_peak
 
@@ -599,3 +600,25 @@ def test_memory_of_sums_over_tables_is_predicted():
         < plan.peak_bytes
         < 2.1 * traced_peak(lambda: jac.of_tape(tape))
     )
+
+
+@pytest.mark.parametrize("limit", [None, 1_300_000])
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("density", [multivariate_normal.logpdf, multivariate_normal.pdf])
+def test_memory_of_densities_of_many_points_is_predicted(density, method, limit):
+    """By the covariance they take no array of all directions, points and coordinates."""
+    points = np.random.default_rng(0).standard_normal((600, 9))
+
+    def values(x):
+        factor = anp.reshape(x, (9, 9)) + 4.0 * np.eye(9)
+        found = density(points, np.zeros(9), factor @ factor.T / 9.0)
+        return (
+            found if method == "tangent" else anp.exp(found) @ np.cos(np.outer(np.arange(600), np.arange(40)))
+        )
+
+    x = np.random.default_rng(1).standard_normal(81)
+    jac = parallel_jacobian(values, machines=1, method=method, memory_limit=limit)
+    np.testing.assert_allclose(jac(x), jacobian(values)(x), rtol=1e-9, atol=1e-12)
+    plan, tape = jac.plan(x), jac.tape(x)
+    assert plan.peak_bytes <= (limit or np.inf)
+    assert 0.5 * plan.peak_bytes < traced_peak(lambda: execute(plan, tape)) < plan.peak_bytes

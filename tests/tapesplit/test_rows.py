@@ -206,9 +206,9 @@ ROWS = {
     ),
     "complex columns": lambda x: anp.abs(anp.linalg.solve(MIXED + 2j, (deep(x) + 0.5j).T))[1],
     "columns of a triangular system": lambda x: solve_triangular(UPPER, deep(x).T, trans="T")[:2].T,
-    "columns of a triangle that rows share": lambda x: solve_triangular(
-        MIXED * x, deep(x).T, trans=1, lower=True
-    )[1:].T,
+    "columns of a triangle that rows share": lambda x: (
+        solve_triangular(MIXED * x, deep(x).T, trans=1, lower=True)[1:].T
+    ),
     "columns of a banded system": lambda x: anp.sum(solve_banded((1, 1), TABLE[:3], deep(x).T) ** 2, axis=0),
     "columns of several systems": lambda x: anp.sum(
         anp.linalg.solve(STACK[:2], anp.stack([deep(x).T, hidden(x).T])), axis=(0, 1)

@@ -9,12 +9,13 @@ from autograd.misc.fixed_points import fixed_point
 from autograd.scipy.integrate import odeint
 from autograd.scipy.linalg import solve_banded, solve_sylvester, solve_triangular
 from autograd.scipy.signal import convolve
+from autograd.scipy.stats import multivariate_normal
 from rule_cases import BEYOND, CASES
 from rule_cases_scipy import CASES as SCIPY_CASES
 
 import tapesplit.rules.elementwise
 from tapesplit import check_vector_rule, parallel_jacobian
-from tapesplit.rules import IndexMap, contraction, find_rule, registered, scipy_signal
+from tapesplit.rules import IndexMap, contraction, find_rule, quadratic_forms, registered, scipy_signal
 from tapesplit.rules.contraction import contract
 
 
@@ -361,3 +362,28 @@ def test_reductions_are_sums_by_their_weights():
         checked.add(primitive)
     assert {anp.sum, anp.max, anp.prod, anp.matmul, anp.dot} <= checked
     assert len(checked) >= 10
+
+
+@pytest.mark.parametrize("together", [0, 2**14])
+@pytest.mark.parametrize("pairs", [1, 40, 2**16])
+@pytest.mark.parametrize(("k", "n", "d"), [(7, 5, 2), (2, 5, 3), (0, 4, 2), (3, 1, 1), (9, 30, 4)])
+def test_quadratic_forms_of_many_matrices(k, n, d, pairs, together, monkeypatch):
+    monkeypatch.setattr(quadratic_forms, "_TOGETHER", together)
+    monkeypatch.setattr(quadratic_forms, "_MOST_PAIRS", pairs)
+    random = np.random.default_rng(4)
+    T, A, y = random.random((k, d, d)), random.random((k, n)), random.random((n, d))
+    forms, sums = quadratic_forms.quadratic_forms(T, y), quadratic_forms.sums_of_squares(A, y)
+    np.testing.assert_allclose(forms, np.einsum("ni,kij,nj->kn", y, T, y), rtol=1e-13)
+    np.testing.assert_allclose(sums, np.einsum("kn,ni,nj->kij", A, y, y), rtol=1e-13)
+
+
+@pytest.mark.parametrize("method", ["tangent", "adjoint"])
+@pytest.mark.parametrize("density", [multivariate_normal.logpdf, multivariate_normal.pdf])
+def test_densities_of_many_points(density, method):
+    random = np.random.default_rng(5)
+    points, mean, factor = random.random((300, 6)), random.random(6), np.eye(6) + random.random((6, 6)) / 9.0
+    cov = factor @ factor.T
+    found = parallel_jacobian(density, (1, 2), method=method)(points, mean, cov)
+    for jac, argnum in zip(found, (1, 2), strict=True):
+        want = jacobian(density, argnum)(points, mean, cov)
+        np.testing.assert_allclose(jac, want, rtol=0, atol=1e-12 * np.abs(want).max())
