@@ -126,8 +126,6 @@ def solution(a: Any, b: Any) -> Any:
     """
     if not is_boxed_double(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
         return None
-    if a._entries.variables:  # inside an inner gradient: `adjusted_side` is right for first derivatives only
-        return None
     active = type(b) is TapeBox
     if active and b._entries is not a._entries:
         return None
@@ -139,7 +137,9 @@ def solution(a: Any, b: Any) -> Any:
     x = np.linalg.solve(matrix, side)
     argnums, parents = ((0, 1), (a._index, b._index)) if active else (FIRST, (a._index,))
     adjusted = recorded(a, adjusted_side, argnums, parents, (matrix, side, -x), side)
-    return recorded(adjusted, _general_solve, (1,), (adjusted._index,), (matrix, side), x)
+    solved = recorded(adjusted, _general_solve, (1,), (adjusted._index,), (matrix, side), x)
+    a._entries.fix_solution(adjusted._index, solved._index, a._index)
+    return solved
 
 
 _general_solve = anp.linalg.solve

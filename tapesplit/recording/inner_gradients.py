@@ -20,7 +20,7 @@ from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
 from tapesplit.recording.hidden import hidden_value_error, hides_box
 from tapesplit.recording.nodes import TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
-from tapesplit.recording.primitives import inner_variable, slope_of_tanh
+from tapesplit.recording.primitives import adjusted_side, inner_variable, slope_of_tanh
 from tapesplit.recording.tape import Entries
 
 __all__ = ["DIRECT_OPERATORS"]
@@ -35,11 +35,7 @@ def _make_vjp(fun: Callable[[Any], Any], x: Any) -> tuple[Callable[[Any], Any], 
         return _general_make_vjp(lambda box: _visible(fun, box), x)
     entries = x._entries
     start = recorded(x, inner_variable, FIRST, (x._index,), (x._value,), x._value)._index
-    entries.variables += 1
-    try:
-        value = _visible(fun, _box(entries, x._trace, start))
-    finally:
-        entries.variables -= 1
+    value = _visible(fun, _box(entries, x._trace, start))
     node: Any = value._node if isbox(value) and value._trace == x._trace else None
     is_own = isinstance(node, TapeNode) and node.entries is entries
     depending = _depending(entries, start, node.index) if is_own else []
@@ -91,10 +87,18 @@ def _steps_back(x: Any, depending: Sequence[int]) -> list[_Step]:
                 behind.append(parent)
                 if rules and not _are_alike(value, entries.value(parent)):
                     rules = None
+        for argnum, fixed in _fixed(entries, index, len(operands)):
+            box = _box(entries, trace, fixed)
+            operands[argnum] = -box if primitive is adjusted_side else box
         needed.update(behind)
         call = (primitive, positions, _box(entries, trace, index), operands, kwargs)
         steps.append((index, behind, rules, call, None if rules else _vjp_of(*call)))
     return steps
+
+
+def _fixed(entries: Entries, index: int, arity: int) -> list[tuple[int, int]]:
+    """List the arguments of an entry that count as constants but are entries, by their numbers."""
+    return [(i, entries.fixed[index, i]) for i in range(arity) if (index, i) in entries.fixed]
 
 
 def _pulled_back(steps: Sequence[_Step], depending: Sequence[int], g: Any) -> Any:

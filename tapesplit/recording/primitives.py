@@ -89,14 +89,17 @@ def adjusted_side(_a: Any, b: Any, _minus_x: Any) -> Any:
     """Return b, with the derivative of ``b - a x`` for fixed x.
 
     The derivative of the solution x of ``a x = b`` is the solution for this one as the right-hand side
-    (implicit function theorem).
+    (implicit function theorem), by the matrix a as a constant. That is so for first derivatives. For others
+    x and a are no constants: inner gradients take them from ``fixed`` of the entries.
     """
     return b
 
 
 defvjp(
     adjusted_side,
-    lambda _ans, _a, _b, minus_x: lambda g: np.outer(g, minus_x) if np.ndim(g) == 1 else g @ minus_x.mT,
+    lambda ans, _a, _b, minus_x: (
+        lambda g: anp.outer(g, minus_x) if ans.ndim == 1 else anp.matmul(g, _transposed(minus_x))
+    ),
     lambda _ans, *_: lambda g: g,
 )
 

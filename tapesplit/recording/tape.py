@@ -50,8 +50,12 @@ class Entries(list[Any]):
     not mix if a recorded function works on several threads.
     """
 
-    __slots__ = ("level", "repeats", "size", "suspects", "taken", "variables", "zeros")
+    __slots__ = ("fixed", "level", "repeats", "size", "suspects", "taken", "zeros")
 
+    fixed: dict[tuple[int, int], int]
+    """Entries that are arguments of others, but count as constants there, which is right for first
+    derivatives, see `adjusted_side`: by the other entry and the number of the argument. Inner gradients read
+    them, as these are differentiated once more."""
     level: int
     """Trace level of the boxes."""
     repeats: int
@@ -65,15 +69,13 @@ class Entries(list[Any]):
     suspects: dict[str, str]
     """By the name of each primitive without a VJP, or whose value hides boxes, the user's line that first
     called it. If its derivatives turn out to be needed, that is the line to change."""
-    variables: int
-    """Number of inner gradients whose functions are running at the moment, see `inner_gradients`."""
     zeros: int
     """Elements of all dense adjoints of look-ups, which are mostly zeros, see `direct_functions`."""
 
     def __init__(self, *, apart: bool = False) -> None:
         super().__init__()
-        self.level = self.repeats = self.size = self.variables = self.zeros = 0
-        self.suspects, self.taken = {}, _Nothing() if apart else {}
+        self.level = self.repeats = self.size = self.zeros = 0
+        self.fixed, self.suspects, self.taken = {}, {}, _Nothing() if apart else {}
 
     def add(self, primitive: Any, argnums: Any, parents: Any, args: Any, kwargs: Any, value: Any) -> int:
         """Append one entry and return its number."""
@@ -81,6 +83,10 @@ class Entries(list[Any]):
         self.size = number + 1
         self += (primitive, argnums, parents, args, kwargs, value)
         return number
+
+    def fix_solution(self, side: int, solved: int, matrix: int) -> None:
+        """Note that an adjusted right-hand side reads the solution, and this the matrix."""
+        self.fixed |= {(side, 2): solved, (solved, 0): matrix}
 
     @property
     def is_complete(self) -> bool:

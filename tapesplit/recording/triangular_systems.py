@@ -31,16 +31,15 @@ def with_adjusted_side(
     is_covered = getattr(primitive, "fun", None) is solve_triangular and _covers(active[0], args, kwargs)
     if not is_covered or keeps_calls(primitive) or not are_current(_OF_TRIANGLES):
         return active
-    if entries.variables:  # inside an inner gradient: `adjusted_side` is right for first derivatives only
-        return active
     argnums, (index, *others) = active
     a, b, trans, lower = _read(*args, **kwargs)
     kept, matrix = (_tril, np.tril(a)) if lower else (_triu, np.triu(a))
-    index = entries.add(kept, (0,), (index,), (a,), NO_KEYWORDS, matrix)
+    index = triangle = entries.add(kept, (0,), (index,), (a,), NO_KEYWORDS, matrix)
     if trans not in ("N", 0):
         index = entries.add(_transpose, (0,), (index,), (matrix,), NO_KEYWORDS, matrix.T)
         matrix = matrix.T
     side = entries.add(adjusted_side, argnums, (index, *others), (matrix, b, -value), NO_KEYWORDS, b)
+    entries.fix_solution(side, entries.size, triangle)  # the system itself comes next
     return (1,), (side,)
 
 

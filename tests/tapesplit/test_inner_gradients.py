@@ -81,6 +81,24 @@ PROGRAMS = {
     "a solution by a triangle": lambda x: grad(
         lambda y: np.sum(solve_triangular(A + np.outer(y, x), y, trans=1) ** 2)
     )(x),
+    "a solution by a matrix that is no variable": lambda x: grad(
+        lambda y: np.sum(np.linalg.solve(A + np.outer(x, x), np.outer(y, y * x)) ** 3)
+    )(x),
+    "solutions of a stack": lambda x: grad(
+        lambda y: np.sum(np.linalg.solve(stack_of(y, x), np.sin(stack_of(x, y))) ** 3)
+    )(x),
+    "solutions by triangles": lambda x: grad(
+        lambda y: np.sum(
+            solve_triangular(A + np.outer(y, x), solve_triangular(A + np.outer(x, y), A * y, "T"), lower=True)
+            ** 3
+        )
+    )(x),
+    "a gradient with solutions": lambda x: grad(
+        lambda y: np.sum(grad(lambda z: np.sum(np.linalg.solve(A + np.outer(z, x), z * y) ** 3))(y) ** 2)
+    )(x),
+    "a gradient with solutions by triangles": lambda x: grad(
+        lambda y: np.sum(grad(lambda z: np.sum(solve_triangular(A + np.outer(z, x), z * y, 1) ** 3))(y) ** 2)
+    )(x),
     "eigenvalues": lambda x: grad(lambda y: np.linalg.eigh(A + np.outer(y, y))[0] @ x)(x),
     "a determinant": lambda x: grad(lambda y: np.linalg.slogdet(A + np.outer(y, x))[1])(x * x),
     "determinants of a stack": lambda x: grad(lambda y: np.linalg.slogdet(stack_of(y, x))[1] @ x)(x * x),
@@ -235,8 +253,12 @@ def test_vjps_of_users_count(monkeypatch):
     onp.testing.assert_allclose(parallel_jacobian(fun)(X), jacobian(fun)(X))
 
 
-def test_errors_leave_no_variable_behind():
-    """Outside a gradient, a solution is recorded by its right-hand side."""
+@pytest.mark.parametrize(
+    ("solve", "name"),
+    [(lambda a, b: np.linalg.solve(a, b), "solve"), (solve_triangular, "solve_triangular")],  # noqa: PLW0108
+)
+def test_solutions_are_recorded_by_their_right_hand_sides(solve, name):
+    """Inside of a gradient as outside of it, also where another gradient has failed."""
 
     def fun(x):
         def failing(y):
@@ -244,10 +266,11 @@ def test_errors_leave_no_variable_behind():
 
         with pytest.raises(ValueError, match="3"):
             grad(failing)(x)
-        return np.linalg.solve(A + np.outer(x, x), x)
+        return grad(lambda y: np.sum(solve(A + np.outer(y, y), y) ** 2))(x) * solve(A + np.outer(x, x), x)
 
-    labels = [record(fun, X).label(i) for i in range(len(record(fun, X)))]
-    assert "side of solve" in labels
+    tape = record(fun, X)
+    labels = [tape.label(i) for i in range(len(tape))]
+    assert labels.count("side of solve") == labels.count(name) == 3
     with tracing_lock():
         expected = jacobian(fun)(X)
     onp.testing.assert_allclose(parallel_jacobian(fun)(X), expected, rtol=1e-12)
