@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from tapesplit.sweeps.scalar_sweep import ScalarSweep
 from tapesplit.telling import told
 
 __all__ = ["StagedSweep", "compile_stages", "find_stages", "staged_seconds"]
+
+
+_Run: TypeAlias = Callable[[np.ndarray | None], np.ndarray]
+"""Carries directions through one part: a row each, None for the identity."""
 
 
 class Stage(NamedTuple):
@@ -79,12 +83,15 @@ class StagedSweep:
 
     def working_bytes(self, directions: int) -> int:
         """Memory that a run with so many directions takes, at most."""
-        block = self.block(directions)
-        result = 8 * directions * max(self.chunk.n, self.chunk.m) if block < directions else 0
+        block = self._block(directions)
         handed_over = 8 * block * sum(self.sizes.values())
-        return handed_over + max(part.working_bytes(block) for part in self.parts) + result
+        carrying = handed_over + max(part.working_bytes(block) for part in self.parts)
+        if block == directions:
+            return carrying
+        kept = sum(part.fixed_bytes for part in self.parts if isinstance(part, ScalarSweep))
+        return carrying + kept + 8 * directions * max(self.chunk.n, self.chunk.m)
 
-    def block(self, count: int, most: int | None = None) -> int:
+    def _block(self, count: int, most: int | None = None) -> int:
         """Return how many of so many directions are carried at a time, at most ``most``.
 
         Caches should hold the values that are handed over from stage to stage.
@@ -93,32 +100,40 @@ class StagedSweep:
         return count if most is None else min(count, most)
 
     def run(self, tape: Tape, rows: np.ndarray | None, most: int | None = None) -> np.ndarray:
-        """Carry directions, a row each, None for the identity, ``most`` of them at a time."""
+        """Carry directions, a row each, None for the identity, ``most`` of them at a time.
+
+        Unless memory is limited, coefficients are kept for all blocks of directions.
+        """
         carry, size = (self._adjoints, self.chunk.m) if self.adjoint_mode else (self._tangents, self.chunk.n)
         seeds = range(size) if rows is None else rows
-        return in_blocks(partial(carry, tape), seeds, self.block(len(seeds), most))
+        block = self._block(len(seeds), most)
+        keeps = most is None and block < len(seeds)
+        runs = [_with_coefficients(part, tape) if keeps else partial(part.run, tape) for part in self.parts]
+        return in_blocks(partial(carry, runs), seeds, block)
 
-    def _tangents(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
+    def _tangents(self, runs: Sequence[_Run], rows: np.ndarray | range) -> np.ndarray:
         """Carry tangents, shape ``(k, n)``, to ``(k, m)``."""
         is_identity, X = _opened(rows, self.chunk.n)
         tangents = dict(self._split(X.T, self.chunk.sources))
-        for part, dropped in told(zip(self.parts, self.last_use, strict=True), len(self.parts)):
+        stages = zip(self.parts, runs, self.last_use, strict=True)
+        for part, run, dropped in told(stages, len(self.parts)):
             whole = is_identity and part.chunk.sources == self.chunk.sources
             seeds = None if whole else np.concatenate([tangents[index] for index in part.chunk.sources]).T
             for index in dropped:
                 del tangents[index]
-            tangents.update(self._split(part.run(tape, seeds).T, part.chunk.targets))
+            tangents.update(self._split(run(seeds).T, part.chunk.targets))
         return np.concatenate([tangents[index] for index in self.chunk.targets]).T
 
-    def _adjoints(self, tape: Tape, rows: np.ndarray | range) -> np.ndarray:
+    def _adjoints(self, runs: Sequence[_Run], rows: np.ndarray | range) -> np.ndarray:
         """Carry adjoints, shape ``(k, m)``, to ``(k, n)``."""
         is_identity, X = _opened(rows, self.chunk.m)
         adjoints = dict(self._split(X.T, self.chunk.targets))
-        for part in told(reversed(self.parts), len(self.parts)):
+        stages = zip(reversed(self.parts), reversed(runs), strict=True)
+        for part, run in told(stages, len(self.parts)):
             whole = is_identity and part.chunk.targets == self.chunk.targets
             read = [adjoints.pop(index) for index in part.chunk.targets]
             seeds = None if whole else np.concatenate(read).T
-            for index, found in self._split(part.run(tape, seeds).T, part.chunk.sources):
+            for index, found in self._split(run(seeds).T, part.chunk.sources):
                 adjoints[index] = adjoints[index] + found if index in adjoints else found
         for index in self.chunk.sources:
             adjoints.setdefault(index, np.zeros((self.sizes[index], len(X))))
@@ -131,6 +146,14 @@ class StagedSweep:
             stop = start + self.sizes[index]
             yield index, matrix[start:stop]
             start = stop
+
+
+def _with_coefficients(part: ArraySweep | ScalarSweep, tape: Tape) -> _Run:
+    """Return the function that carries directions through a part, after its coefficients were evaluated."""
+    if isinstance(part, ArraySweep):
+        return partial(part.run, tape)
+    coefficients = part.coefficients(tape)
+    return lambda rows: part.carry(coefficients, None if rows is None else rows.T).T
 
 
 def _opened(seeds: np.ndarray | range, size: int) -> tuple[bool, np.ndarray]:

@@ -93,9 +93,8 @@ def contracted(sweep: Sweep, directions: int) -> Sweep:
     if isinstance(sweep, CompressedSweep):
         return replace(sweep, sweep=sweep.sweep.contracted(sweep.count))
     if isinstance(sweep, StagedSweep):
-        at_a_time = sweep.block(directions)  # each block evaluates the coefficients anew
         systems = (
-            part.contracted(at_a_time) if isinstance(part, ScalarSweep) else part for part in sweep.parts
+            part.contracted(directions) if isinstance(part, ScalarSweep) else part for part in sweep.parts
         )
         return replace(sweep, parts=tuple(systems))
     return sweep

@@ -90,6 +90,25 @@ def test_stages_carry_given_directions(name, most):
         onp.testing.assert_allclose(found, product, rtol=0, atol=1e-12 * onp.abs(product).max())
 
 
+@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("mode", ["tangent", "adjoint"])
+def test_coefficients_are_evaluated_once_for_all_blocks(name, mode, monkeypatch):
+    fun, p = STAGED[name], onp.array([1.1, 0.4, 0.1, 0.4])
+    jac = parallel_jacobian(fun, method=mode)
+    tape, (staged,) = jac.tape(p), jac.plan(p).sweeps
+    evaluate, evaluated = ScalarSweep.coefficients, []
+    monkeypatch.setattr(
+        ScalarSweep, "coefficients", lambda part, tape: evaluated.append(part) or evaluate(part, tape)
+    )
+    monkeypatch.setattr(stages, "cached_directions", lambda count, each: 1)
+    expected = jacobian(fun)(p)
+    rows = onp.eye(len(expected if mode == "adjoint" else p))
+    found = staged.run(tape, rows)
+    want = expected if mode == "adjoint" else expected.T
+    onp.testing.assert_allclose(found, want, rtol=0, atol=1e-12 * onp.abs(expected).max())
+    assert len(evaluated) == len({*map(id, evaluated)}) > 0
+
+
 def test_stages_keep_a_memory_limit():
     fun, p = STAGED["a spectrum between"], onp.array([1.1, 0.4, 0.1, 0.4])
     plan = parallel_jacobian(fun).plan(p)
