@@ -15,6 +15,7 @@ from tapesplit.recording.boxes import FIRST, TapeBox, is_boxed_array, is_boxed_d
 from tapesplit.recording.checkpoints import SIMPLER
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import adjusted_side
+from tapesplit.recording.triangular_systems import OF_SIDES
 
 __all__ = ["cross", "euclidean_norm", "roll", "solution"]
 
@@ -126,6 +127,8 @@ def solution(a: Any, b: Any) -> Any:
     """
     if not is_boxed_double(a) or not (is_boxed_array(b) or type(b) is np.ndarray):
         return None
+    if not are_current(OF_SIDES):
+        return None
     active = type(b) is TapeBox
     if active and b._entries is not a._entries:
         return None
@@ -145,7 +148,7 @@ def solution(a: Any, b: Any) -> Any:
 _general_solve = anp.linalg.solve
 _general_roll, _general_cross = anp.roll, anp.cross
 _general_dot, _general_sum, _general_sqrt = anp.dot, anp.sum, anp.sqrt
-_OF_CROSS: Final = original_vjps(anp.cross, anp.roll, anp.multiply, anp.subtract)
+_OF_CROSS: Final = original_vjps(anp.cross, anp.roll, anp.multiply, anp.subtract, anp.moveaxis)
 _OF_NORM: Final = original_vjps(linalg._primitive_norm, anp.dot, anp.sum, anp.sqrt, anp.multiply)
 """autograd's VJPs of cross products and norms and of what they are recorded as: none may be replaced."""
 

@@ -16,6 +16,7 @@ from tapesplit.names import display_name
 from tapesplit.recording.checkpoints import SIMPLER, is_checkpoint, traced_again
 from tapesplit.recording.containers import PART_FINDERS, PartFinder, Parts, same_form, taken
 from tapesplit.recording.hidden import hidden_value_error, holds_box
+from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
 from tapesplit.recording.triangular_systems import with_adjusted_side
@@ -33,8 +34,10 @@ _STALE: Final = (
 )
 
 _add = anp.add
+_OF_ADD: Final = original_vjps(anp.add)
 _SUMS: Final = frozenset({func(VSpace.add), func(VSpace.mut_add)})
-"""Sums of adjoints, which are sums like any other if the adjoints are arrays."""
+"""Sums of adjoints, which are sums like any other if the adjoints are arrays and nobody has replaced the VJP
+of sums."""
 
 
 class TapeNode(Node):
@@ -67,7 +70,7 @@ class TapeNode(Node):
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = None
-        if fun in _SUMS and _are_alike(value, *args[1:]):
+        if fun in _SUMS and _are_alike(value, *args[1:]) and are_current(_OF_ADD):
             fun, args, parent_argnums = _add, args[1:], tuple([argnum - 1 for argnum in parent_argnums])
         find_parts = PART_FINDERS.get(fun)
         if find_parts is not None:

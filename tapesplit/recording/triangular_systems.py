@@ -15,7 +15,7 @@ from tapesplit.recording.overrides import are_current, keeps_calls, original_vjp
 from tapesplit.recording.primitives import adjusted_side
 from tapesplit.recording.tape import NO_KEYWORDS, Entries
 
-__all__ = ["with_adjusted_side"]
+__all__ = ["OF_SIDES", "with_adjusted_side"]
 
 _Active: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """The numbers of active arguments, and their entries."""
@@ -60,5 +60,8 @@ def _covers(argnums: tuple[int, ...], args: tuple[Any, ...], kwargs: Any) -> boo
 _HARMLESS: Final = frozenset({"trans", "lower", "check_finite"})
 """Keywords of a call that change nothing, or what is read here: with others, diagonals may count as ones."""
 _tril, _triu, _transpose = anp.tril, anp.triu, anp.transpose
-_OF_TRIANGLES: Final = original_vjps(_tril, _triu, _transpose)
-"""autograd's VJPs of what triangles are recorded as: none may be replaced."""
+OF_SIDES: Final = original_vjps(anp.outer, anp.matmul, anp.swapaxes, anp.negative, anp.einsum, anp.dot)
+"""autograd's VJPs of what gradients of solutions are made of, by ours or by autograd's rules: if one is
+replaced, solutions are recorded as they are."""
+_OF_TRIANGLES: Final = OF_SIDES | original_vjps(_tril, _triu, _transpose)
+"""The same with what triangles are recorded as."""

@@ -6,7 +6,7 @@ import pickle
 import autograd.numpy as np
 import numpy as onp
 import pytest
-from autograd import jacobian
+from autograd import elementwise_grad, grad, jacobian
 from autograd.core import primitive_jvps, primitive_vjps
 from autograd.extend import defjvp, defvjp, defvjp_argnums, primitive
 from autograd.numpy import linalg
@@ -104,7 +104,27 @@ def test_an_overridden_vjp_counts_as_in_autograd(used, method, override):
     onp.testing.assert_allclose(parallel_jacobian(fun, method=method)(X), after, rtol=1e-12, atol=1e-14)
 
 
+def slopes_of_solutions(x):
+    return grad(lambda y: np.sum(np.linalg.solve(square(y) + MATRIX, y[:3]) ** 3))(x)
+
+
+def slopes_of_triangular_solutions(x):
+    return grad(lambda y: np.sum(solve_triangular(square(y) + MATRIX, y[:3], lower=True) ** 3))(x)
+
+
+def slopes_at_a_point(x):
+    """Of which each is a sum of adjoints."""
+    return grad(lambda y: np.sum(y * np.exp(x * y)))(x) * elementwise_grad(lambda y: y * np.exp(x * y))(X)
+
+
 REWRITTEN = [
+    *[
+        (used, fun)
+        for used in (np.outer, np.matmul, np.negative, np.einsum, np.dot, np.swapaxes)
+        for fun in (slopes_of_solutions, slopes_of_triangular_solutions)
+    ],
+    (np.add, slopes_at_a_point),
+    (np.moveaxis, lambda x: np.cross(square(x), MATRIX, axis=0)),
     (np.sqrt, lambda x: np.linalg.norm(x) * x),
     (np.dot, lambda x: np.linalg.norm(x) * x),
     (np.sum, lambda x: np.linalg.norm(square(x), axis=1)),
