@@ -70,7 +70,7 @@ class TapeNode(Node):
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = None
-        if fun in _SUMS and _are_alike(value, *args[1:]) and are_current(_OF_ADD):
+        if fun in _SUMS and all(same_form(value, x) for x in args[1:]) and are_current(_OF_ADD):
             fun, args, parent_argnums = _add, args[1:], tuple([argnum - 1 for argnum in parent_argnums])
         find_parts = PART_FINDERS.get(fun)
         if find_parts is not None:
@@ -153,14 +153,6 @@ class TapeNode(Node):
     def initialize_root(self, entries: Entries, index: int) -> None:
         """Refer to a value that is on the tape already."""
         self.entries, self._index, self.parts = entries, index, None
-
-
-def _are_alike(value: Any, *others: Any) -> bool:
-    """Tell whether all are arrays, or all numbers, of one shape and type."""
-    kind = type(value)
-    if kind is not np.ndarray and not issubclass(kind, np.generic):
-        return False
-    return all(type(x) is kind and x.dtype == value.dtype and x.shape == value.shape for x in others)
 
 
 _KNOWN: Final = (np.ndarray, float, np.generic, complex, tuple, list, dict, SparseObject, int, Box)
