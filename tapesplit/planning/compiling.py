@@ -19,11 +19,11 @@ from tapesplit.sweeps.sweep import (
     WholeSweep,
     compile_compressed,
     compile_sweep,
-    contracted,
+    with_elimination,
     with_reaches,
 )
 
-__all__ = ["compile_tasks", "contract_systems"]
+__all__ = ["compile_tasks", "eliminate_unknowns"]
 
 
 def compile_tasks(
@@ -44,19 +44,19 @@ def compile_tasks(
     return (timed if timed == tuple(tasks) else scheduled(timed)), sweeps
 
 
-def contract_systems(
+def eliminate_unknowns(
     tasks: Sequence[PlanTask], sweeps: Sequence[Sweep | None], memory_limit: int | None
 ) -> tuple[Sweep | None, ...]:
     """Make the systems of compiled tasks smaller, where their directions are worth it and memory allows."""
     pairs = zip(tasks, sweeps, strict=True)
-    return tuple(_contracted(sweep, task.directions, memory_limit) for task, sweep in pairs)
+    return tuple(_smaller(sweep, task.directions, memory_limit) for task, sweep in pairs)
 
 
-def _contracted(sweep: Sweep | None, directions: int, memory_limit: int | None) -> Sweep | None:
+def _smaller(sweep: Sweep | None, directions: int, memory_limit: int | None) -> Sweep | None:
     """Make the systems of a sweep smaller, unless that takes more memory than there is."""
     if sweep is None:
         return None
-    smaller = contracted(sweep, directions)
+    smaller = with_elimination(sweep, directions)
     return sweep if _exceeds(smaller, memory_limit) else smaller
 
 
@@ -83,7 +83,7 @@ class _Compiler(NamedTuple):
         if task.mode is Mode.MULTIPLY:
             return task, None
         sweep = self.sweep(task, task.form)
-        if task.form != "arrays" and self.exceeds_limit(sweep):
+        if task.form != "arrays" and _exceeds(sweep, self.memory_limit):
             arrays = self.by_arrays(task)
             if arrays[1].least_bytes < sweep.least_bytes:
                 return arrays
@@ -103,10 +103,6 @@ class _Compiler(NamedTuple):
             adjoint_mode=task.mode is Mode.ADJOINT,
             identity=not task.needs,
         )
-
-    def exceeds_limit(self, sweep: Sweep) -> bool:
-        """Tell whether a sweep with one direction at a time needs more memory than it may."""
-        return _exceeds(sweep, self.memory_limit)
 
     def by_arrays(self, task: PlanTask) -> _Compiled:
         """Compile one task into array steps, which need no memory for a system."""
@@ -130,7 +126,7 @@ class _Compiler(NamedTuple):
         if part > SPARSE_PART or part * task.directions > most:
             return best
         compressed = compile_compressed(self.tape, self.facts, sweep, most)
-        if compressed is None or self.exceeds_limit(compressed):
+        if compressed is None or _exceeds(compressed, self.memory_limit):
             return best
         fma = task.fma * compressed.count // task.directions
         seeded = replace(self.seeded(task, chunk, compressed.count), seeds=compressed.count, fma=fma)

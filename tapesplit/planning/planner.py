@@ -18,7 +18,7 @@ from tapesplit.cost.work import WorkTable, total_work, work_table
 from tapesplit.cuts.chunks import Chunk, chunk_chain, cut_into_chunks
 from tapesplit.cuts.graph import TapeGraph, graph_of
 from tapesplit.cuts.separators import Separator, cut_graph
-from tapesplit.planning.compiling import compile_tasks, contract_systems
+from tapesplit.planning.compiling import compile_tasks, eliminate_unknowns
 from tapesplit.planning.effort import Effort, effort_for, sweep_seconds
 from tapesplit.planning.plan import CutReason, JacobianPlan, MachinesReason, PlanTask, seconds_of
 from tapesplit.planning.recost import recost
@@ -86,7 +86,7 @@ def make_plan(tape: Tape, structure: Structure, options: PlanOptions) -> Jacobia
     counts_fma = cost == "fma"
     drafting = _Drafting(tape, facts, graph, table, plain, solver, effort, counts_fma, memory_limit)
     draft, machines_reason = drafting.on_machines(machines, force=force_machines)
-    draft = draft._replace(sweeps=contract_systems(draft.tasks, draft.sweeps, memory_limit))
+    draft = draft._replace(sweeps=eliminate_unknowns(draft.tasks, draft.sweeps, memory_limit))
     return JacobianPlan(
         name=tape.name,
         structure=_but_for_zeros(structure, facts, draft),
@@ -201,7 +201,8 @@ class _Drafting(NamedTuple):
         if not self.saves(in_rows, apart):
             return self.compiled(apart)
         seconds = seconds_of(in_rows.tasks)
-        if not self.counts_fma and self.may_share_seeds_of_rows(apart, together.facts, seconds):
+        is_whole = len(apart.chunks) == 1
+        if not self.counts_fma and is_whole and together.may_share_seeds(apart.chunks[0], seconds):
             apart = self.compiled(apart)
             if seconds_of(apart.tasks) <= seconds:
                 return apart
@@ -302,22 +303,13 @@ class _Drafting(NamedTuple):
     def may_share_seeds(self, chunk: Chunk, seconds: float) -> bool:
         """Tell whether one sweep through a chunk might be worth compiling instead of one that takes so long.
 
-        Its directions share a single seed at best, and need many where a product is dense.
+        Its directions share a single seed at best. They need many where a product is dense, and where rows
+        share all that they depend on.
         """
-        work = total_work(self.table, chunk.entries)
-        if min(chunk.n, chunk.m) < FEWEST_TO_COLOR or work.dense:
+        work, part = total_work(self.table, chunk.entries), self.facts.row_part
+        if min(chunk.n, chunk.m) < FEWEST_TO_COLOR or work.dense or (part and part.rows_share_all):
             return False
         return predict_compressed(self.table, chunk, 1).seconds + worth_compiling(work) < seconds
-
-    def may_share_seeds_of_rows(self, apart: _Draft, facts: TapeFacts, seconds: float) -> bool:
-        """Tell the same of a draft without the row part of these facts, where rows take so long.
-
-        Rows that share all that they depend on would need a seed each.
-        """
-        part = facts.row_part
-        if len(apart.chunks) > 1 or (part is not None and part.rows_share_all):
-            return False
-        return self.may_share_seeds(apart.chunks[0], seconds)
 
 
 def _priced(chain: JacobianChain, table: WorkTable, chunks: Sequence[Chunk]) -> JacobianChain:

@@ -18,7 +18,7 @@ from autograd.tracer import isbox, new_box, trace_stack
 from tapesplit.arrays import DOUBLES, FLOAT64
 from tapesplit.recording.boxes import FIRST, RECORDING, TapeBox, recorded
 from tapesplit.recording.hidden import hidden_value_error, hides_box
-from tapesplit.recording.nodes import TapeNode
+from tapesplit.recording.nodes import OF_ADD, TapeNode
 from tapesplit.recording.overrides import are_current, original_vjps
 from tapesplit.recording.primitives import adjusted_side, inner_variable, slope_of_tanh
 from tapesplit.recording.tape import Entries
@@ -165,7 +165,7 @@ def _added(known: tuple[Any, bool], adjoint: Any) -> tuple[Any, bool]:
         type(before) is type(adjoint) is TapeBox
         and not in_place
         and _are_alike(before._value, adjoint._value)
-        and are_current(_OF_ADD)
+        and are_current(OF_ADD)
     ):
         return before + adjoint, False
     return add_outgrads(known, adjoint)
@@ -191,8 +191,6 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.square: (lambda g, _ans, x: g * (2.0 * x),),
 }
 """Rules for the most frequent primitives, one for each argument, if operands have the result's shape."""
-_OF_ADD: Final = original_vjps(anp.add)
-"""autograd's VJP of sums: if it is replaced, sums of adjoints are not recorded as such."""
 _ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
 """autograd's VJPs that these rules and `slope_of_tanh` stand for: if one is replaced, no rule is used."""
 

@@ -21,7 +21,7 @@ from tapesplit.recording.source_lines import users_line
 from tapesplit.recording.tape import Entries
 from tapesplit.recording.triangular_systems import with_adjusted_side
 
-__all__ = ["TapeNode"]
+__all__ = ["OF_ADD", "TapeNode"]
 
 
 _FOREIGN: Final = (
@@ -34,10 +34,10 @@ _STALE: Final = (
 )
 
 _add = anp.add
-_OF_ADD: Final = original_vjps(anp.add)
+OF_ADD: Final = original_vjps(anp.add)
+"""autograd's VJP of sums: if it is replaced, sums of adjoints are not recorded as such."""
 _SUMS: Final = frozenset({func(VSpace.add), func(VSpace.mut_add)})
-"""Sums of adjoints, which are sums like any other if the adjoints are arrays and nobody has replaced the VJP
-of sums."""
+"""Sums of adjoints, which are sums like any other if the adjoints are arrays."""
 
 
 class TapeNode(Node):
@@ -70,7 +70,7 @@ class TapeNode(Node):
         self.parts: Parts | None = None
         self._index: int | None = None
         self._source: Any = None
-        if fun in _SUMS and all(same_form(value, x) for x in args[1:]) and are_current(_OF_ADD):
+        if fun in _SUMS and all(same_form(value, x) for x in args[1:]) and are_current(OF_ADD):
             fun, args, parent_argnums = _add, args[1:], tuple([argnum - 1 for argnum in parent_argnums])
         find_parts = PART_FINDERS.get(fun)
         if find_parts is not None:

@@ -243,7 +243,7 @@ class ScalarSweep:
             block.write(tape, coefficients)
         return coefficients if self.elimination is None else self.elimination.reduced(coefficients)
 
-    def contracted(self, directions: int) -> "ScalarSweep":
+    def with_elimination(self, directions: int) -> "ScalarSweep":
         """Return a sweep with a smaller system, if so many directions are worth it."""
         if self.reaches:
             return self  # these refer to the coefficients as they are

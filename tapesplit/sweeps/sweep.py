@@ -24,8 +24,8 @@ __all__ = [
     "WholeSweep",
     "compile_compressed",
     "compile_sweep",
-    "contracted",
     "run_sweep",
+    "with_elimination",
     "with_reaches",
 ]
 
@@ -86,15 +86,16 @@ def with_reaches(sweep: Sweep) -> ScalarSweep | None:
     return replace(sweep, reaches=reaches) if reaches else None
 
 
-def contracted(sweep: Sweep, directions: int) -> Sweep:
+def with_elimination(sweep: Sweep, directions: int) -> Sweep:
     """Make the systems of a sweep smaller, where so many directions are worth it."""
     if isinstance(sweep, ScalarSweep):
-        return sweep.contracted(directions)
+        return sweep.with_elimination(directions)
     if isinstance(sweep, CompressedSweep):
-        return replace(sweep, sweep=sweep.sweep.contracted(sweep.count))
+        return replace(sweep, sweep=sweep.sweep.with_elimination(sweep.count))
     if isinstance(sweep, StagedSweep):
         systems = (
-            part.contracted(directions) if isinstance(part, ScalarSweep) else part for part in sweep.parts
+            part.with_elimination(directions) if isinstance(part, ScalarSweep) else part
+            for part in sweep.parts
         )
         return replace(sweep, parts=tuple(systems))
     return sweep
