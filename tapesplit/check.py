@@ -210,8 +210,8 @@ def _largest_term(tape: Tape | None) -> float:
     """Return the largest value on a tape, infinite without a tape: rounding of sums is proportional to it."""
     if tape is None:
         return np.inf
-    arrays = (value for value in tape.values if isinstance(value, _NUMBERS))
-    return max(map(largest, map(np.asarray, arrays)), default=0.0)
+    arrays = (np.asarray(value) for value in tape.values if isinstance(value, _NUMBERS))
+    return max((largest(array) for array in arrays if array.dtype != object), default=0.0)
 
 
 _NUMBERS: Final = (np.ndarray, np.generic, float, complex)

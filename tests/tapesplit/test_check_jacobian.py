@@ -214,6 +214,13 @@ def test_values_without_elements(fun, x):
     check_jacobian(fun, x)
 
 
+def test_arrays_of_objects_on_the_way():
+    def collected(x):
+        return anp.array(anp.ravel(anp.array([1, x[0], x[1]], dtype=object)), dtype=float) * x[1]
+
+    check_jacobian(collected, np.array([2.0, 3.0]))
+
+
 def test_a_wrong_rule_of_autograds_is_told_from_ours():
     def twisted(x):
         return anp.transpose(anp.sin(anp.reshape(x, (2, 2, 2))), (-1, 0, 1))
