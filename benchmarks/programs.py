@@ -6,7 +6,7 @@ Every result is checked before it is timed.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import autograd
@@ -747,17 +747,15 @@ def renewals(x):
 GENERATIONS = RANDOM.random(60) / 30
 
 
-def main() -> int:
-    """Measure and report; 1 if a later call takes longer than autograd's."""
-    options = asked("programs", __doc__, PROGRAMS, repeat=5)
+def compare(programs: Iterable[tuple[str, Program]], repeat: int) -> int:
+    """Measure programs and print a table; 1 if a later call of one takes longer than autograd's."""
     print(
         f"{'program':26}{'Jacobian':>12}{'autograd':>12}{'tapesplit':>12}{'ratio':>9}{'first':>12}{'ratio':>9}"
     )
     missed = 0
     with threadpool_limits(1):
-        for name in options.names:
-            function, point = PROGRAMS[name]
-            theirs, ours = measure(against_autograd(function, point), repeat=options.repeat, budget=2.0)
+        for name, (function, point) in programs:
+            theirs, ours = measure(against_autograd(function, point), repeat=repeat, budget=2.0)
             missed += ours.later > theirs.later
             print(
                 f"{name:26}{f'{np.size(function(point))} x {point.size}':>12}"
@@ -767,6 +765,12 @@ def main() -> int:
                 flush=True,
             )
     return int(missed > 0)
+
+
+def main() -> int:
+    """Measure and report; 1 if a later call takes longer than autograd's."""
+    options = asked("programs", __doc__, PROGRAMS, repeat=5)
+    return compare([(name, PROGRAMS[name]) for name in options.names], options.repeat)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
 QUICK = {
     "gradients": "f_wide --repeat 1",
     "machines": "f_wide --repeat 1",
+    "packages": "probabilities --repeat 1",
     "planning": "100",
     "programs": "black_scholes --repeat 1",
     "separators_scaling": "100",
