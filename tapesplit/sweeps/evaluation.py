@@ -74,6 +74,8 @@ def _as_precise(arg: Any, wanted: np.dtype | None, primitive: Any) -> Any:
         return arg.astype(wanted) if wanted.kind == "c" and dtype != wanted else arg
     if wanted.kind in "iub" or (wanted.kind == "c" and dtype.kind != "f"):
         wanted = FLOAT64
+    elif wanted.kind == "c":
+        wanted = np.finfo(wanted).dtype
     return arg if dtype == wanted or wanted.kind != "f" else arg.astype(wanted)
 
 

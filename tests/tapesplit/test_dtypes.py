@@ -209,6 +209,14 @@ def test_large_integers_keep_all_digits(method):
     onp.testing.assert_array_equal(got, [[2**61 + 3, 0], [0, 7]])
 
 
+@pytest.mark.parametrize(("dtype", "factor"), [(onp.float32, 0.1), (onp.float32, 1e39), (onp.float16, 1e5)])
+@pytest.mark.parametrize("scaled", [lambda z, b, k: z * b * k, lambda z, b, k: k * (z / b)])
+def test_less_precise_factors_of_complex_numbers_lose_no_digits(dtype, factor, scaled):
+    rng = onp.random.default_rng(0)
+    weights, x, b = rng.random((3, 300)), rng.random(300), (1 + rng.random(300)).astype(dtype)
+    agrees(lambda x: np.real(weights @ scaled(np.exp(1j * x), b, factor)), x)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [onp.int8, onp.uint8, onp.int16])
 def test_small_integers_wrap_around_as_autograds(method, dtype):
