@@ -204,7 +204,7 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
     """Record eigenvalues and eigenvectors as two entries; a pair of them would keep scalar sweeps out.
 
     If eigenvalues are equal, eigenvectors have no derivatives: they come from autograd's function then, whose
-    rule checks whether they are used.
+    rule checks whether they are used. So they do in small matrices if some are close, see `_are_apart`.
     """
     if not is_boxed_double(a) or keeps_calls(_general_eigh):
         return _general_eigh(a, UPLO)
@@ -215,8 +215,8 @@ def _eigh(a: Any, UPLO: Any = "L") -> Any:
         return recorded(a, primitive, FIRST, (a._index,), (a._value, UPLO, other), value)
 
     of_values = part(symmetric_eigenvalues, values, vectors)
-    are_different = (np.diff(values) >= _LEAST_GAP).all()
-    of_vectors = part(symmetric_eigenvectors, vectors, values) if are_different else _general_eigh(a, UPLO)[1]
+    is_direct = _are_apart(values)
+    of_vectors = part(symmetric_eigenvectors, vectors, values) if is_direct else _general_eigh(a, UPLO)[1]
     return result_like(found)([of_values, of_vectors])
 
 
@@ -232,7 +232,7 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any
         return _general_svd(a, full_matrices, compute_uv, *others, **keywords)
     found = np.linalg.svd(a._value, full_matrices=False)
     u, s, vt = found
-    if compute_uv and not ((np.diff(s**2) <= -_LEAST_GAP).all() and s.all()):
+    if compute_uv and not (_are_apart(s**2) and s.all()):
         return _general_svd(a, full_matrices)
     values = recorded(a, singular_values, FIRST, (a._index,), (a._value, u, vt), s)
     if not compute_uv:
@@ -242,6 +242,21 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, *others: Any
         return recorded(a, singular_vectors, FIRST, (a._index,), (a._value, factor, u, s, vt), value)
 
     return result_like(found)([vectors(0, u), values, vectors(2, vt)])
+
+
+def _are_apart(values: np.ndarray) -> bool:
+    """Tell whether derivatives of the vectors that belong to these values in order may be single elements.
+
+    They are divided by the differences of values, but many functions of vectors are smooth where values are
+    equal: large elements cancel. If products of whole matrices come first they may cancel before they are
+    divided, as in Hessians of the trace of `exp(A)`; scalar sweeps of small matrices add the large elements.
+    """
+    gaps, least = np.abs(np.diff(values)), _LEAST_GAP
+    if values.shape[-1] <= _SMALL:
+        least = np.maximum(
+            _LEAST_RELATIVE_GAP * np.abs(values).max(axis=-1, keepdims=True, initial=0.0), least
+        )
+    return bool((gaps >= least).all())
 
 
 def _norm(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -281,6 +296,10 @@ _PLAIN_ARGUMENTS: Final[frozenset[type]] = PLAIN_OPERANDS | {str, tuple, type(No
 
 _LEAST_GAP: Final = float(np.finfo(np.float64).tiny)
 """The smallest difference of eigenvalues that derivatives of eigenvectors may be divided by."""
+_LEAST_RELATIVE_GAP: Final = 1e-3
+"""That in small matrices, next to the largest value: about 13 digits are right then."""
+_SMALL: Final = 5
+"""Size of matrices up to which scalar sweeps take all derivatives of vectors as single elements."""
 _general_untake = numpy_vjps.untake
 _general_where, _general_select = anp.where, anp.select
 _LISTS: Final[frozenset[type]] = frozenset({list, tuple})
