@@ -177,6 +177,13 @@ def work_table(facts: TapeFacts) -> WorkTable:
 _LINES: Final = tuple(field.name for field in fields(Work))[1:]
 
 
+_FOR_EACH_DIRECTION: Final = [
+    _LINES.index(name)
+    for name in ("moved", "unmoved", "product_fma", "spared_tangents", "spared_adjoints", "looped", "local")
+]
+"""Rows of a table whose work array steps do again for each direction."""
+
+
 def _work_of_kind(kind: CallKind) -> tuple[int, ...]:
     """Return what the work of a kind of calls depends on besides sizes, in the order that `work_table` takes.
 
@@ -309,13 +316,21 @@ def _eliminations(facts: TapeFacts, cubic: IntArray) -> FloatArray:
     return moved
 
 
-def total_work(table: WorkTable, entries: IntArray) -> Work:
-    """Sum up the work of some entries, given by their increasing tape indices."""
+def total_work(table: WorkTable, entries: IntArray, carried: FloatArray | None = None) -> Work:
+    """Sum up the work of some entries, given by their increasing tape indices.
+
+    What is done for each direction counts by the part of these that is ``carried`` through each entry.
+    """
     first, last = (entries[0], entries[-1]) if len(entries) else (0, -1)
     chosen = np.zeros(last + 1 - first)
     chosen[entries - first] = 1.0
     formulas = table.formulas[np.bincount(table.sharing[entries]).nonzero()].sum()
-    return Work(*map(int, (formulas, *table.lines[:, first : first + chosen.size] @ chosen)))
+    lines = table.lines[:, first : first + chosen.size]
+    sums = lines @ chosen
+    if carried is not None:
+        chosen[entries - first] = carried
+        sums[_FOR_EACH_DIRECTION] = lines[_FOR_EACH_DIRECTION] @ chosen
+    return Work(*map(int, (formulas, *sums)))
 
 
 _VIEWS: Final[dict[Any, int]] = {anp.reshape: 2, anp.ravel: 1, anp.squeeze: 2, anp.expand_dims: 2}

@@ -6,9 +6,10 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from tapesplit.arrays import IntArray
+from tapesplit.arrays import FloatArray, IntArray
 from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds, substitution_seconds
 from tapesplit.cost.stored import cost_model
+from tapesplit.cost.windows import carried_parts
 from tapesplit.cost.work import ROW, Work, WorkTable, total_work
 from tapesplit.cuts.chunks import Chunk
 from tapesplit.matrix_product import SHARED_FMA, SHARED_WIDTH
@@ -65,7 +66,7 @@ def predict(
     """
     if adjoint_mode and identity and facts.row_part is not None:
         return _predict_rows(facts.row_part, table, chunk, directions)
-    return _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
+    return _predict_whole(facts, table, chunk, directions, adjoint_mode=adjoint_mode, identity=identity)
 
 
 def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int) -> Prediction:
@@ -90,30 +91,54 @@ def _predict_rows(part: RowPart, table: WorkTable, chunk: Chunk, directions: int
 
 
 def _predict_whole(
-    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool
+    facts: TapeFacts, table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool, identity: bool
 ) -> Prediction:
     """Predict a sweep in which each direction stands for itself."""
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
-    arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
-    if scalar + worth_compiling(work) < arrays.seconds:
-        compiled = substitution_seconds(model, work, directions)
+    compiled = substitution_seconds(model, work, directions)
+    whole = arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
+    reached = 1.0
+    if identity and whole.seconds > _WORTH_A_WALK * len(chunk.entries) and not _has_savings(table, chunk):
+        carried = _carried(facts, chunk, adjoint_mode=adjoint_mode)
+        narrow = predict_arrays(table, chunk, directions, carried, adjoint_mode=adjoint_mode)
+        if narrow.seconds < _NARROW * whole.seconds:
+            arrays, reached = narrow, _mean(carried, table.line("coefficients")[chunk.entries])
+    # Systems whose directions go through what they reach are found once they are compiled.
+    if scalar - (1.0 - reached) * compiled + worth_compiling(work) < arrays.seconds:
         is_large = work.coefficients * directions >= SHARED_STEPS and directions >= SHARED_WIDTH
         busy = compiled > _COMPILED * scalar
         return Prediction(scalar, "system", releases_lock=busy, shareable=compiled * is_large)
     obstacle = int(chunk.entries[np.argmin(facts.scalar_apart[chunk.entries])]) if work.formless else None
-    if arrays.seconds > _WORTH_A_LOOK:
+    if whole.seconds > _WORTH_A_LOOK:
         stages = find_stages(facts, table, chunk, directions, adjoint_mode=adjoint_mode)
         staged = staged_seconds(stages, directions)
-        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * arrays.seconds:
+        if stages and staged + _COMPILING * work.formulas < _WORTH_STAGES * whole.seconds:
             shared = sum(
                 _large_products(table, stage.chunk.entries, directions, adjoint_mode=adjoint_mode)
                 for stage in stages
                 if not stage.is_system
             )
             busy = shared > _COMPILED * staged
-            return Prediction(staged, "stages", obstacle, busy, arrays.product_fma, shared)
+            return Prediction(staged, "stages", obstacle, busy, whole.product_fma, shared)
     return arrays._replace(obstacle=obstacle)
+
+
+def _carried(facts: TapeFacts, chunk: Chunk, *, adjoint_mode: bool) -> FloatArray:
+    """Return the part of the directions of an identity that each entry of a chunk carries."""
+    ends = chunk.targets if adjoint_mode else chunk.sources
+    return carried_parts(facts, ends, chunk.entries.tolist(), adjoint_mode=adjoint_mode)
+
+
+def _mean(parts: FloatArray, weights: FloatArray) -> float:
+    """Return the mean of some parts, with weights that are not all zero."""
+    return float(parts @ weights / max(weights.sum(), 1.0))
+
+
+def _has_savings(table: WorkTable, chunk: Chunk) -> bool:
+    """Tell whether an entry saves work that others make: reductions, of operations that they absorb."""
+    counted = (table.line(name)[chunk.entries] for name in ("moved", "product_fma"))
+    return any(line.min(initial=0.0) < 0 for line in counted)
 
 
 def worth_compiling(work: Work) -> float:
@@ -121,9 +146,14 @@ def worth_compiling(work: Work) -> float:
     return _OF_A_COEFFICIENT * (work.coefficients + work.elements)
 
 
-def predict_arrays(table: WorkTable, chunk: Chunk, directions: int, *, adjoint_mode: bool) -> Prediction:
-    """Predict a sweep of a chunk by array steps."""
-    model, work = cost_model(), total_work(table, chunk.entries)
+def predict_arrays(
+    table: WorkTable, chunk: Chunk, directions: int, carried: FloatArray | None = None, *, adjoint_mode: bool
+) -> Prediction:
+    """Predict a sweep of a chunk by array steps.
+
+    Each entry carries all directions, or the part of them that `tapesplit.cost.windows` has found.
+    """
+    model, work = cost_model(), total_work(table, chunk.entries, carried)
     seconds = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n and not work.product_fma:
         # Elementwise all through: a diagonal among zeros that the system hands out.
@@ -175,6 +205,10 @@ _BUSY: Final = 8
 """Times as long as its calls alone that a sweep by arrays takes if most of it is without Python's lock."""
 _COMPILED: Final = 0.5
 """Part of a system's time that compiled code without that lock takes, at least, for threads to share it."""
+_WORTH_A_WALK: Final = 2e-5
+"""Seconds of array steps for each entry from which on windows are looked for, twenty times their cost."""
+_NARROW: Final = 0.5
+"""Part of the time of array steps, if they carried all directions everywhere, below which windows count."""
 _WORTH_A_LOOK: Final = 1.5e-4
 """Seconds of array steps from which on stages could save as much as finding them takes in some calls."""
 _OF_A_COEFFICIENT: Final = 1.5e-9
