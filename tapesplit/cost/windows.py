@@ -41,8 +41,8 @@ def carried_parts(
 ) -> FloatArray:
     """Return the part of the directions of an identity that array steps carry through each of some entries.
 
-    Tangents start at ``ends``, which the entries read, and adjoints at those that they compute. Takes about a
-    microsecond for each entry.
+    Tangents start at ``ends``, which the entries read, and adjoints at those that they compute. Takes one or
+    two microseconds for each entry.
     """
     windows = dict(_ends(facts, ends))
     count = max(window.stop for window in windows.values())
@@ -62,31 +62,28 @@ def _ends(facts: TapeFacts, ends: tuple[int, ...]) -> Iterator[tuple[int, _Windo
 
 def _tangents(facts: TapeFacts, windows: dict[int, _Window], entries: list[int]) -> Iterator[float]:
     """List the mean number of tangents in which entries read what is not merged with them."""
-    parents_of, keeps = facts.structure.parents, facts.elementwise | facts.is_movement
-    merged = facts.reader != np.arange(facts.reader.size)
+    parents_of, sizes = facts.structure.parents, facts.sizes.tolist()
+    keeps = (facts.elementwise | facts.is_movement).tolist()
+    merged = (facts.reader != np.arange(facts.reader.size)).tolist()
     for index in entries:
         window, rows = _NOTHING, []
         for number, parent in enumerate(parents_of[index]):
             read = windows[parent]
             if not merged[parent]:
                 rows.append(read.stop - read.start)
-            if read.is_diagonal and keeps[index]:
+            if read.is_diagonal and not (keeps[index] and sizes[index] == sizes[parent]):
                 read = _picked(facts, index, parent, read)
-            elif read.is_diagonal:
-                read = read._replace(is_diagonal=False)
             window = window.joined(read) if number else read
         windows[index] = window
         yield sum(rows) / max(len(rows), 1)
 
 
 def _picked(facts: TapeFacts, index: int, parent: int, read: _Window) -> _Window:
-    """Return the window behind an operation that keeps, or picks, elements of a diagonal."""
-    if facts.sizes[index] == facts.sizes[parent]:
-        return read
-    shape, static = number_shape(facts.forms[facts.form[parent]]), facts.structure.statics[index]
+    """Return the window behind an operation that picks elements of a diagonal, or makes others of them."""
+    shape = number_shape(facts.forms[facts.form[parent]])
     if facts.structure.primitives[index] is not _GETITEM or not shape:
-        return read._replace(is_diagonal=False)
-    first, size = _block(static, shape)
+        return _Window(read.start, read.stop, is_diagonal=False)
+    first, size = _block(facts.structure.statics[index], shape)
     return _Window(read.start + first, read.start + first + size, is_diagonal=size == facts.sizes[index])
 
 
@@ -118,26 +115,32 @@ def _keys(static: Any) -> list[Any]:
 
 def _adjoints(facts: TapeFacts, windows: dict[int, _Window], entries: list[int]) -> Iterator[float]:
     """List the number of adjoints of what entries are merged into, which these multiply."""
-    parents_of, merged_into = facts.structure.parents, facts.merged_into
+    parents_of, sizes, merged_into = facts.structure.parents, facts.sizes.tolist(), facts.merged_into.tolist()
+    keeps = (facts.elementwise | facts.is_movement).tolist()
     for index in reversed(entries):
-        if index in windows:
-            for parent, part in zip(parents_of[index], _handed(facts, index, windows[index]), strict=True):
-                windows[parent] = windows[parent].joined(part) if parent in windows else part
+        window = windows.get(index)
+        if window is None:
+            continue
+        parents = parents_of[index]
+        if window.is_diagonal and not (keeps[index] and all(sizes[p] == sizes[index] for p in parents)):
+            parts = _handed(facts, index, window)
+        else:
+            parts = [window] * len(parents)
+        for parent, part in zip(parents, parts, strict=True):
+            windows[parent] = windows[parent].joined(part) if parent in windows else part
     for index in entries:
-        window = windows.get(int(merged_into[index]), _NOTHING)
+        window = windows.get(merged_into[index], _NOTHING)
         yield window.stop - window.start
 
 
 def _handed(facts: TapeFacts, index: int, window: _Window) -> list[_Window]:
-    """Return the windows of the adjoints that an entry hands to each value that it reads."""
-    parents, sizes = facts.structure.parents[index], facts.sizes
-    primitive, size = facts.structure.primitives[index], sizes[index]
+    """Return the windows that an entry hands on from a diagonal to what it joins, or makes others of."""
+    parents, sizes, primitive = facts.structure.parents[index], facts.sizes, facts.structure.primitives[index]
     in_order = primitive is array_from_args or (primitive is concatenate_args and facts.axes[index] == 1)
-    if window.is_diagonal and in_order and sum(int(sizes[parent]) for parent in parents) == size:
+    if in_order and sizes[list(parents)].sum() == sizes[index]:
         ends = _ends(facts, parents)
         return [_Window(window.start + at.start, window.start + at.stop, is_diagonal=True) for _, at in ends]
-    keeps = window.is_diagonal and bool(facts.elementwise[index] or facts.is_movement[index])
-    return [window._replace(is_diagonal=keeps and bool(sizes[parent] == size)) for parent in parents]
+    return [_Window(window.start, window.stop, is_diagonal=False)] * len(parents)
 
 
 _GETITEM: Final = ArrayBox.__getitem__
