@@ -206,7 +206,7 @@ _BUSY: Final = 8
 _COMPILED: Final = 0.5
 """Part of a system's time that compiled code without that lock takes, at least, for threads to share it."""
 _WORTH_A_WALK: Final = 2e-5
-"""Seconds of array steps for each entry from which on windows are looked for, ten times their cost or more."""
+"""Seconds of array steps for each entry from which on windows are looked for, ten times what that costs."""
 _NARROW: Final = 0.5
 """Part of the time of array steps, if they carried all directions everywhere, below which windows count."""
 _WORTH_A_LOOK: Final = 1.5e-4
