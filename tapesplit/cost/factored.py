@@ -1,7 +1,7 @@
 """Factored adjoints: which matrices have adjoints of low rank, and what work adjoint sweeps save by that."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Final, NamedTuple
@@ -10,7 +10,8 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.numpy.numpy_wrapper import concatenate_args
 
-from tapesplit.arrays import BoolArray, IntArray
+from tapesplit.arrays import BoolArray, IntArray, reached
+from tapesplit.recording.primitives import dense_untake, summed_untake
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
 from tapesplit.structures.constants import ArrayKey, Constants
@@ -48,6 +49,9 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     children, parents = facts.children[read], facts.parents[read]
     if not np.array(has_rule)[facts.kind[children]].any():
         return facts
+    is_read = _is_read(facts)
+    read, children, parents = (items[is_read[children]] for items in (read, children, parents))
+    ends = _ends(facts, is_read)
     places = read - facts.first_parent[children]
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for child, parent, place in zip(children.tolist(), parents.tolist(), places.tolist(), strict=True):
@@ -55,7 +59,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     found: dict[int, int] = {}
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
-            arriving = _arriving(facts, found, parent, readings[parent])
+            arriving = _arriving(facts, found, ends, parent, readings[parent])
             if arriving and is_thin(arriving, facts.structure.forms[parent]):
                 found[parent] = arriving
     together = facts.merged_into
@@ -70,7 +74,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
         before, small = len(found), _kept_small(facts, found, together, arguments, taken)
         found = {}
         for parent in sorted(small, reverse=True):
-            if _arriving(facts, found, parent, readings[parent]) == small[parent]:
+            if _arriving(facts, found, ends, parent, readings[parent]) == small[parent]:
                 found[parent] = small[parent]
     return replace(facts, ranks=found)
 
@@ -122,12 +126,62 @@ def _kept_small(
     return kept
 
 
+def _is_read(facts: TapeFacts) -> BoolArray:
+    """Tell which values the output is computed from; the others get no adjoints."""
+    at_output = np.arange(facts.sizes.size) == facts.structure.output
+    return reached(at_output, facts.children[::-1], facts.parents[::-1])
+
+
+class _Ends(NamedTuple):
+    """Values whose adjoints are diagonal, each direction having one element, and matrices summed to these."""
+
+    diagonal: Container[int] = ()
+    summed: Collection[int] = ()
+
+
+def _ends(facts: TapeFacts, is_read: BoolArray) -> _Ends:
+    """Find the values whose adjoints are diagonal, as they are at the output."""
+    output, parents, sizes = facts.structure.output, facts.structure.parents, facts.sizes
+    forms = facts.structure.forms
+    if output is None or facts.is_complex[output]:
+        return _Ends()
+    readers = np.bincount(facts.parents[is_read[facts.children]], minlength=sizes.size)
+    found, summed, ahead = set[int](), set[int](), [output]
+    while ahead:
+        index = ahead.pop()
+        found.add(index)
+        read = parents[index]
+        kind = facts.kinds[facts.kind[index]]
+        if kind.is_elementwise:
+            ahead += [parent for parent in read if sizes[parent] == sizes[index] and readers[parent] == 1]
+        elif kind.primitive in _KEEP_ORDER and sizes[[*read]].sum() == sizes[index]:
+            ahead += [parent for parent in read if readers[parent] == 1]
+        elif kind.can_be_contracted:
+            summed.update(parent for parent in read if readers[parent] == 1 and sizes[index] in forms[parent])
+    return _Ends(found, summed)
+
+
+_KEEP_ORDER: Final = frozenset(
+    {anp.reshape, anp.ravel, anp.squeeze, anp.expand_dims, concatenate_args, dense_untake, summed_untake}
+)
+"""Movements to vectors that do not change the order of elements, if they move all of them."""
+
+
 def _arriving(
-    facts: TapeFacts, found: Mapping[int, int], parent: int, readings: Iterable[tuple[int, int]]
+    facts: TapeFacts,
+    found: Mapping[int, int],
+    ends: _Ends,
+    parent: int,
+    readings: Iterable[tuple[int, int]],
 ) -> int:
     """Add up the ranks of the adjoints that operations pass to an argument; 0 if some are dense."""
-    handed = [_handed(facts, found, child, place, parent) for child, place in readings]
-    return sum(handed) if all(handed) else 0
+    arriving = 0
+    for child, place in readings:
+        rank = _handed(facts, found, child, place, parent) or _placed(facts, found, ends, child, parent)
+        if not rank:
+            return 0
+        arriving += rank
+    return arriving
 
 
 def _handed(facts: TapeFacts, found: Mapping[int, int], child: int, place: int, parent: int) -> int:
@@ -144,6 +198,36 @@ def _handed(facts: TapeFacts, found: Mapping[int, int], child: int, place: int, 
         return given if moves_parts else 0
     rule = _rule(kind, argnum)
     return rule.rank(given, shape) if rule and is_shape(shape) else 0
+
+
+def _placed(facts: TapeFacts, found: Container[int], ends: _Ends, child: int, parent: int) -> int:
+    """Return the rank of adjoints of a matrix of which an operation moves or sums few elements; else 0."""
+    kind = facts.kinds[facts.kind[child]]
+    if isinstance(kind.rule, Movement):
+        return 1 if child in ends.diagonal else _lines_read(facts, child, parent)
+    if not (kind.is_elementwise and ends.summed):
+        return 0
+    result, forms = int(facts.merged_into[child]), facts.structure.forms
+    is_summed = result in ends.summed and result not in found
+    return int(is_summed and forms[parent] == forms[result])
+
+
+def _lines_read(facts: TapeFacts, child: int, parent: int) -> int:
+    """Return from how many rows, or columns, of a matrix an index takes elements at most; 0 if not known."""
+    shape, of = (facts.structure.forms[index] for index in (child, parent))
+    if facts.kinds[facts.kind[child]].primitive is not getitem or not is_shape(shape) or not prod(shape):
+        return 0
+    static = facts.structure.statics[child]
+    (index,) = static.positional if isinstance(static, Constants) else (static,)
+    members = index[1] if isinstance(index, tuple) and index[0] is tuple else (index,)
+    if not all(isinstance(i, int | slice) or (isinstance(i, tuple) and i[0] in _BASIC) for i in members):
+        return min(*of, prod(shape))
+    long = [n for n in shape if n > 1]
+    return min(long) if len(long) > 1 else 1
+
+
+_BASIC: Final = frozenset({int, slice, type(None), type(...)})
+"""Types of indices that take a grid of rows and columns."""
 
 
 def _is_scaled(facts: TapeFacts, index: int, place: int) -> bool:

@@ -22,7 +22,7 @@ from tapesplit.recording.values import derivative_dtype, real_count
 from tapesplit.rules import IndexMap, Movement, index_maps, lu_bytes
 from tapesplit.structures.facts import TapeFacts, call_key
 from tapesplit.sweeps.array_memory import adjoint_numbers, number_counts, tangent_numbers
-from tapesplit.sweeps.array_steps import MapStep, Step, bulk_step
+from tapesplit.sweeps.array_steps import Step, bulk_step
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.clusters import find_clusters
 from tapesplit.sweeps.directions import (
@@ -43,6 +43,7 @@ from tapesplit.sweeps.factoring import (
     keeping_factors,
     worth_factoring,
 )
+from tapesplit.sweeps.map_step import MapStep
 from tapesplit.sweeps.preaccumulation import arrays_alive
 from tapesplit.telling import told
 
@@ -220,7 +221,8 @@ def compile_array_sweep(
     worth = worth_factoring(facts, chunk, directions) if adjoint_mode else set[int]()
     clusters = find_clusters(tape, facts, chunk, directions, detached, worth)
     steps = _steps(tape, facts, chunk, clusters, detached)
-    factored = factored_sizes(tape, facts, steps, worth)
+    diagonal = [index for index in chunk.targets if identity and not facts.is_complex[index]]
+    factored = factored_sizes(tape, facts, steps, worth, diagonal)
     found = joined_sizes(tape, facts, steps, directions) if adjoint_mode else {}
     joined = {i: size for i, size in found.items() if i not in factored and i not in chunk.targets}
     kept = {*factored, *joined}

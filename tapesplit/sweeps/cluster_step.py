@@ -11,10 +11,11 @@ from tapesplit.recording.values import batch_shape
 from tapesplit.rules import Bulk, loop_adjoint
 from tapesplit.rules.axes import flat, fold, lifted, real_like
 from tapesplit.structures.constants import SEQUENCES
-from tapesplit.sweeps.contractions import contracted, letters, scaled_factors
+from tapesplit.sweeps.contractions import broadcast, contracted, letters, scaled_factors
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
 from tapesplit.sweeps.evaluation import evaluated, name_call
 from tapesplit.sweeps.memory_walk import MemoryWalk
+from tapesplit.sweeps.placing import of_sums
 from tapesplit.sweeps.preaccumulation import Member, is_one, preaccumulate
 
 __all__ = ["ClusterStep", "Reduction"]
@@ -43,12 +44,14 @@ class ClusterStep:
     """Elementwise operations that end in one value, or in a reduction of it.
 
     ``members`` are the operations, the last one first; ``inputs`` are the values that they read from outside.
+    ``factored`` are the inputs, matrices, whose adjoints become factors where each direction has one sum.
     """
 
     index: int
     members: tuple[Member, ...]
     inputs: tuple[int, ...]
     reduction: Reduction | None = None
+    factored: frozenset[int] = frozenset()
 
     @property
     def operand(self) -> int:
@@ -119,12 +122,24 @@ class ClusterStep:
             if isinstance(A, LowRank) and not self.reduction:
                 scaled = scaled_factors(A, partial, np.shape(operand))
                 A = A if scaled else A.dense()  # multiplied out once, also for all later inputs
+            if isinstance(A, Diagonal) and number in self.factored:
+                scaled = of_sums(
+                    A, broadcast(partial, np.shape(operand)), along_rows=bool(self.sums_rows(tape, number))
+                )
             if scaled is None:
                 scaled = self.carried_back(tape, A, number, partial)
             if type(operand) in SEQUENCES:  # directions of lists are flat
                 scaled = scaled.dense()
                 scaled = Rows(scaled.start, flat(scaled.rows))
             add_to(seeds, self.input_of(number), scaled)
+
+    def sums_rows(self, tape: Tape, parent: int) -> bool | None:
+        """Tell whether each row of a matrix among the inputs is summed, or each column; None if neither."""
+        if self.reduction is None or parent == self.reduction.weights:
+            return None
+        space, given, kept = self.axes(tape, parent)
+        is_matrix = len(space) == len(given) == 2 and len(kept) == 1
+        return kept == given[0] if is_matrix else None
 
     def count_adjoints(self, walk: MemoryWalk) -> None:
         """Count what `adjoint` holds, which adds the adjoints of each input as it goes."""

@@ -4,8 +4,8 @@ The prediction in `tapesplit.cost.factored` knows forms only. Here index maps an
 known, so that the choice can be exact.
 """
 
-from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from math import prod
@@ -18,7 +18,10 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
-from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step
+from tapesplit.sweeps.array_steps import BulkStep, Step
+from tapesplit.sweeps.cluster_step import ClusterStep
+from tapesplit.sweeps.map_step import MapStep
+from tapesplit.sweeps.placing import lines_read
 
 __all__ = ["copied_numbers", "factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
 
@@ -32,20 +35,25 @@ def worth_factoring(facts: TapeFacts, chunk: Chunk, directions: int) -> set[int]
 
 
 def factored_sizes(
-    tape: Tape, facts: TapeFacts, steps: Sequence[Step], worth: Container[int]
+    tape: Tape,
+    facts: TapeFacts,
+    steps: Sequence[Step],
+    worth: Container[int],
+    ends: Sequence[int] = (),
 ) -> dict[int, int]:
     """Count the numbers that one direction of each factored adjoint takes, by entry.
 
     The adjoints of an entry in `worth` stay factored if all its readers pass factors to it, and the step of
-    the entry itself can work with them.
+    the entry itself can work with them. `ends` are the values whose adjoints are the identity at first.
     """
     found = {step.index: step for step in steps if step.index in worth}
+    diagonal = _diagonal(tape, steps, ends) if found and ends else set[int]()
     before = len(found) + 1
     while len(found) < before:  # dense adjoints are passed on dense, and make dense what they are added to
         before = len(found)
         for step in reversed(steps):
             if step.index not in found:
-                for parent in _written(tape, step, found):
+                for parent in _written(tape, step, found, diagonal):
                     del found[parent]
         for index, step in list(found.items()):
             if not _takes_factors(tape, step, found):
@@ -75,9 +83,33 @@ def _takes_factors(tape: Tape, step: Step, factored: Container[int]) -> bool:
     )
 
 
-def _written(tape: Tape, step: Step, factored: Container[int]) -> set[int]:
-    """Return the arguments in ``factored`` to which a step passes dense adjoints if it gets dense ones."""
-    handed = _ranks_handed(tape, step, factored)
+def _diagonal(tape: Tape, steps: Sequence[Step], ends: Sequence[int]) -> set[int]:
+    """Return the values whose adjoints are still diagonal, each direction having one element."""
+    reads = Counter(parent for step in steps for parent in step.reads(tape))
+    reads.update(ends)
+    found = {index for index in ends if reads[index] == 1}
+    for step in reversed(steps):
+        if step.index in found:
+            found.update(parent for parent in _kept_diagonal(tape, step) if reads[parent] == 1)
+    return found
+
+
+def _kept_diagonal(tape: Tape, step: Step) -> Iterable[int]:
+    """Return the arguments to which a step passes diagonal adjoints if it gets diagonal ones."""
+    if isinstance(step, MapStep):
+        in_blocks = all(moves.block is not None for _, moves in step.maps)
+        return [parent for parent, _ in step.maps] if in_blocks else ()
+    if isinstance(step, ClusterStep):
+        return [parent for parent in step.inputs if step.keeps_diagonals(tape, parent)]
+    return ()
+
+
+def _written(tape: Tape, step: Step, factored: Container[int], diagonal: Container[int]) -> set[int]:
+    """Return the arguments in ``factored`` to which a step passes dense adjoints if it gets no factors."""
+    if isinstance(step, BulkStep):
+        handed = _ranks_handed(tape, step, factored)
+    else:
+        handed = _ranks_placed(tape, step, factored, diagonal)
     return {parent for parent, rank in handed if not (rank and is_thin(rank, tape.shape(parent)))}
 
 
@@ -124,10 +156,28 @@ def _ranks_handed(tape: Tape, step: Step, wanted: Container[int]) -> Iterator[tu
             yield parent, rule.rank(0, np.shape(entry.value)) if rule else 0
 
 
+def _ranks_placed(
+    tape: Tape, step: Step, wanted: Container[int], diagonal: Container[int]
+) -> Iterator[tuple[int, int]]:
+    """Do what `_ranks_handed` does for all but products; `diagonal` has entries with diagonal adjoints."""
+    if isinstance(step, MapStep):
+        for parent, moves in step.maps:
+            if parent in wanted:
+                is_one = step.index in diagonal
+                yield parent, 1 if is_one else lines_read(moves, tape.shape(parent)).places.size
+    elif isinstance(step, ClusterStep):
+        for parent in step.inputs:
+            if parent in wanted:
+                yield parent, int(step.index in diagonal and step.sums_rows(tape, parent) is not None)
+
+
 def keeping_factors(tape: Tape, step: Step, factored: AbstractSet[int]) -> Step:
-    """Let the step of a product pass adjoints as factors to those arguments that are in ``factored``."""
-    if not (factored and isinstance(step, BulkStep)):
+    """Let a step pass adjoints as factors to those arguments that are in ``factored``."""
+    if not factored:
         return step
+    if not isinstance(step, BulkStep):
+        kept = frozenset(factored & {*step.reads(tape)})
+        return replace(step, factored=kept) if kept else step
     entry = tape[step.index]
     kept = frozenset(i for i, parent in zip(entry.argnums, entry.parents, strict=True) if parent in factored)
     return replace(step, factored=kept) if kept else step

@@ -18,11 +18,12 @@ from tapesplit.rules.rows import SharedOperand
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.row_part import RowBlock, RowPart
 from tapesplit.structures.rows import aligned_axes
-from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, in_one_piece, scatter_into
+from tapesplit.sweeps.array_steps import BulkStep, Step
 from tapesplit.sweeps.array_sweep import ArraySweep, compile_array_sweep
 from tapesplit.sweeps.arrivals import Arrival, Chosen, Shared, among_zeros, looked_up, summed
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import Rows, Seeds, add_to
+from tapesplit.sweeps.map_step import MapStep, in_one_piece, scatter_into
 
 __all__ = ["RowSweep", "compile_row_sweep"]
 

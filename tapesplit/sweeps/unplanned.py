@@ -24,9 +24,10 @@ from tapesplit.rules import (
 )
 from tapesplit.structures.forms import is_shape
 from tapesplit.structures.structure import Structure
-from tapesplit.sweeps.array_steps import BulkStep, MapStep, Step, bulk_step
+from tapesplit.sweeps.array_steps import BulkStep, Step, bulk_step
 from tapesplit.sweeps.array_sweep import ArraySweep
 from tapesplit.sweeps.cluster_step import ClusterStep
+from tapesplit.sweeps.map_step import MapStep
 from tapesplit.sweeps.preaccumulation import Member, Term
 
 __all__ = ["is_light", "sweep_unplanned"]

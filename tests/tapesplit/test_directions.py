@@ -13,7 +13,7 @@ from sweep_forms import forced
 from tapesplit import defvector, parallel_jacobian
 from tapesplit.recording import overrides
 from tapesplit.rules import registry
-from tapesplit.sweeps import array_steps
+from tapesplit.sweeps import array_steps, map_step
 from tapesplit.sweeps.array_steps import _called
 from tapesplit.sweeps.directions import Diagonal, Rows, accumulate, as_pairs, assemble, in_blocks, seed
 
@@ -142,8 +142,8 @@ def test_adjoints_of_joined_parts_are_one_array_before_they_are_parted(monkeypat
         parted.append(A.rows.flags.c_contiguous)
         scatter(seeds, parent, A, *others)
 
-    scatter = array_steps.scatter_into
-    monkeypatch.setattr(array_steps, "scatter_into", scatter_into)
+    scatter = map_step.scatter_into
+    monkeypatch.setattr(map_step, "scatter_into", scatter_into)
 
     def mean(x):
         return anp.mean(anp.array([anp.cumsum(anp.sin(k * x)) for k in range(20)]), axis=0)[::50]
