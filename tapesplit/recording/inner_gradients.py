@@ -176,6 +176,12 @@ def _slope_of_tanh(x: Any) -> Any:
     return recorded(x, slope_of_tanh, FIRST, (x._index,), (x._value,), slope_of_tanh.fun(x._value))
 
 
+def _through_inverse(g: Any, ans: Any, _x: Any) -> Any:
+    """Record the adjoints of a matrix by those of its inverse; autograd multiplies by ``einsum``."""
+    transposed = anp.swapaxes(ans, -1, -2)
+    return -anp.matmul(anp.matmul(transposed, g), transposed)
+
+
 _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.add: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: g),
     anp.subtract: (lambda g, _ans, _x, _y: g, lambda g, _ans, _x, _y: -g),
@@ -189,9 +195,10 @@ _DIRECT: Final[dict[Any, tuple[Callable[..., Any], ...]]] = {
     anp.tanh: (lambda g, _ans, x: g * _slope_of_tanh(x),),
     anp.sqrt: (lambda g, ans, _x: g * 0.5 / ans,),
     anp.square: (lambda g, _ans, x: g * (2.0 * x),),
+    anp.linalg.inv: (_through_inverse,),
 }
 """Rules for the most frequent primitives, one for each argument, if operands have the result's shape."""
-_ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power)
+_ORIGINAL: Final = original_vjps(*_DIRECT, anp.cosh, anp.power, anp.einsum, anp.matmul, anp.swapaxes)
 """autograd's VJPs that these rules and `slope_of_tanh` stand for: if one is replaced, no rule is used."""
 
 DIRECT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {"_make_vjp": _make_vjp}

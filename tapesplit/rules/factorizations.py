@@ -18,6 +18,8 @@ from tapesplit.recording.primitives import (
     symmetric_eigenvectors,
 )
 from tapesplit.rules.axes import flat, real_like
+from tapesplit.rules.low_rank import Factors, factored, summed
+from tapesplit.rules.products import one_product
 from tapesplit.rules.registry import Held, bulk
 
 
@@ -139,6 +141,25 @@ bulk(
     steps=12,
     held=lambda args, argnum, *, adjoint_mode: Held(3 * int(np.size(args[0])), 0),
 )
+
+
+def _factored_eigenvectors(A: Factors, V: np.ndarray, x: np.ndarray, UPLO: str, w: np.ndarray) -> Any:
+    """Adjoints of a symmetric matrix by those of few of its eigenvectors: products of V and vectors only."""
+    if not isinstance(A, Factors) or np.ndim(x) != 2 or (np.count_nonzero(A.right, axis=-1) > 1).any():
+        return NotImplemented
+    gaps = _gaps(w)
+    if not np.isfinite(gaps).all():  # infinite ones spread, also to the vectors that have no adjoints
+        return NotImplemented
+    read = np.abs(A.right).argmax(axis=-1)
+    weights = np.take_along_axis(A.right, read[..., None], axis=-1)
+    back = one_product(one_product(A.left, V) * (weights * gaps.T[read]), V.T)
+    sides = Factors(back, V.T[read]).joined(Factors(V.T[read], back))
+    S = sides.dense()
+    S *= _sides(x, UPLO) / 2
+    return S
+
+
+factored(symmetric_eigenvectors, 0, _factored_eigenvectors, summed)
 
 
 _EIG_GAP: Final = 1e-20

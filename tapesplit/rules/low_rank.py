@@ -111,7 +111,7 @@ def is_thin(rank: int, shape: Shape) -> bool:
     return rows * columns >= max(_THINNER * rank * (rows + columns), _FEWEST_ELEMENTS)
 
 
-_FEWEST_ELEMENTS: Final = 600
+_FEWEST_ELEMENTS: Final = 200
 """Elements of the smallest matrix whose adjoints are worth being kept as factors."""
 _THINNER: Final = 4
 """How many times as many elements a matrix must have as its factors."""
