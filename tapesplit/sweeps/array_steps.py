@@ -165,6 +165,8 @@ class BulkStep:
     def _factored(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints that are factored, or become so, to one argument; None without a rule for it."""
         rule = factored_rule(entry.primitive, argnum)
+        if rule and not isinstance(A, LowRank) and not rule.rank(0, np.shape(entry.value)):
+            return None  # it takes nothing but factors, which have been multiplied out before
         A = A if isinstance(A, LowRank) else A.dense()
         given = A.factors if isinstance(A, LowRank) else A.rows
         found = rule.carry(given, entry.value, *entry.args, **entry.kwargs) if rule else NotImplemented

@@ -5,7 +5,7 @@ import functools
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd import jacobian
+from autograd import grad, jacobian
 from autograd.extend import defvjp, primitive
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +106,23 @@ def many_parts(K):
     return K @ B + sum(anp.sum(K[i:] @ B) for i in range(N))
 
 
+def inverse(x):
+    return anp.linalg.inv(EYE + W * x)
+
+
+def likelihood(K):
+    return anp.linalg.slogdet(K)[1] + B @ anp.linalg.solve(K, B)
+
+
+def parts_of(K, x):
+    """Windows of directions: some for elements, some for rows, some for the parameters themselves."""
+    return anp.concatenate([x, anp.diag(K), K[3], x, K[:, 2], anp.ravel(K[4:6])])
+
+
+def symmetric(x):
+    return anp.diag(np.arange(N)) + W * x + (W * x).T
+
+
 PROGRAMS = {
     "assembled by products": lambda x: solved(V.T @ (anp.exp(x)[:, None] * W)),
     "a scaled product": lambda x: solved((W * x) @ V.T),
@@ -168,6 +185,31 @@ PROGRAMS = {
     "a long double": lambda x: ((np.longdouble(1.0) * W * x) @ V) @ x,
     "single precision": lambda x: ((W.astype(np.float32) * x) @ V) @ x,
     "complex weights": lambda x: anp.real(((W * x) @ (V + 0.3j * W)) @ (x + 0.1j * B)),
+    "the Hessian of a determinant": grad(lambda x: anp.linalg.slogdet(EYE + W + anp.diag(x))[1]),
+    "a design": grad(lambda x: anp.linalg.slogdet(THIN.T @ (x[:, None] * THIN))[1]),
+    "a larger design": grad(lambda x: anp.linalg.slogdet(W[:, :7].T @ anp.diag(x) @ W[:, :7])[1]),
+    "the trace of an inverse": grad(lambda x: anp.trace(anp.linalg.inv(EYE + W * x))),
+    "a likelihood": grad(lambda x: likelihood(EYE + W @ W.T + anp.diag(anp.exp(x)))),
+    "the diagonal of an inverse": lambda x: anp.diag(inverse(x)),
+    "its square": lambda x: anp.diag(inverse(x)) ** 2 / x,
+    "elements of an inverse": lambda x: inverse(x)[[0, 3, 3, 5], [1, 2, 2, 7]],
+    "one element many times": lambda x: inverse(x)[2, 3] * x,
+    "a row of an inverse": lambda x: anp.sin(inverse(x)[3]),
+    "columns of an inverse": lambda x: anp.ravel(inverse(x)[:, 2:4] @ THIN[:2]),
+    "a block of an inverse": lambda x: anp.ravel(inverse(x)[2:8, 3:5]),
+    "columns in any order": lambda x: anp.ravel(inverse(x)[:, [4, 1, 4]]),
+    "parts of an inverse": lambda x: parts_of(inverse(x), x),
+    "sums of rows": lambda x: anp.sum(V @ inverse(x) * W, axis=1),
+    "sums of columns": lambda x: anp.sum(anp.tanh(V @ inverse(x)), axis=0, keepdims=True)[0],
+    "means of rows": lambda x: anp.mean(rows_of(B) * inverse(x) - x * inverse(x), axis=1),
+    "a part of an inverse in parts": lambda x: anp.triu(inverse(x))[:, 3],
+    "an eigenvector": lambda x: anp.linalg.eigh(symmetric(x))[1][:, 0],
+    "eigenvectors": lambda x: anp.ravel(anp.linalg.eigh(symmetric(x), "U")[1][:, 2:4] ** 2),
+    "a row of eigenvectors": lambda x: anp.linalg.eigh(symmetric(x))[1][3] ** 2,
+    "elements of eigenvectors": lambda x: anp.diag(anp.linalg.eigh(symmetric(x))[1]) ** 2,
+    "real parts of the diagonal": lambda x: anp.real(anp.diag(anp.linalg.inv(EYE + 1j * W * x))),
+    "squares of a complex row": lambda x: anp.abs(anp.linalg.inv(EYE + 1j * W * x)[2]) ** 2,
+    "the diagonal in single precision": lambda x: anp.diag((W.astype(np.float32) * x) @ V),
     "the inverse of a complex matrix": lambda x: anp.imag(anp.linalg.inv(EYE + 1j * W * x) @ x),
 }
 
@@ -265,6 +307,12 @@ def labels_of(monkeypatch, fun):
         ("assembled by products", ["add", "matmul", "multiply"]),
         ("einsum", ["add", "einsum"]),
         ("an inverse", ["inv", "add"]),
+        ("the Hessian of a determinant", ["inv", "swapaxes", "multiply", "add", "diag"]),
+        ("the diagonal of an inverse", ["inv", "add"]),
+        ("one element many times", ["inv", "add"]),
+        ("a row of an inverse", ["inv", "add"]),
+        ("sums of rows", ["matmul", "inv", "add"]),
+        ("an eigenvector", ["eigenvectors"]),
         ("a part", ["add", "getitem", "multiply"]),
         ("blocks", ["add", "concatenate", "concatenate", "multiply", "concatenate", "multiply"]),
         ("the identity minus a product", ["subtract", "matmul", "multiply"]),
@@ -378,6 +426,20 @@ def diagonal(n):
     return lambda x: anp.linalg.solve(anp.diag(x) + table, x), np.linspace(1.0, 2.0, n)
 
 
+def determinant(n):
+    """A Hessian that needs the diagonal of an inverse: adjoints begin with one element each."""
+    table = np.eye(n) + RANDOM.uniform(-1.0, 1.0, (n, n)) / n
+    return grad(lambda x: anp.linalg.slogdet(table + anp.diag(x))[1]), np.linspace(1.0, 2.0, n)
+
+
+def sums_of_rows(n):
+    """Adjoints begin with one row each."""
+    table = RANDOM.uniform(-1.0, 1.0, (n, n))
+    return lambda x: anp.sum(table @ anp.linalg.inv(table.T @ (x[:, None] * table)) * table, axis=1), (
+        np.linspace(1.0, 2.0, n)
+    )
+
+
 def rolled(n):
     """A matrix whose elements move otherwise than in rows and columns."""
     table = RANDOM.uniform(-1.0, 1.0, (n, n)) / n
@@ -409,6 +471,8 @@ def masked(n):
         (diagonal(80), 0.1 + 1 / 80),
         (masked(80), 4.0),
         (windows(80), 20.0),
+        (determinant(80), 0.2),
+        (sums_of_rows(80), 0.3),
         (rolled(80), 4.0),
         (reordered(80), 4.0),
     ],
