@@ -13,6 +13,7 @@ from autograd.numpy.numpy_wrapper import concatenate_args
 from tapesplit.arrays import BoolArray, IntArray, reached
 from tapesplit.recording.primitives import dense_untake, summed_untake
 from tapesplit.rules import Bulk, Movement, getitem
+from tapesplit.rules.einsum import splits
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
 from tapesplit.structures.constants import ArrayKey, Constants
 from tapesplit.structures.facts import CallKind, TapeFacts
@@ -205,11 +206,22 @@ def _placed(facts: TapeFacts, found: Container[int], ends: _Ends, child: int, pa
     kind = facts.kinds[facts.kind[child]]
     if isinstance(kind.rule, Movement):
         return 1 if child in ends.diagonal else _lines_read(facts, child, parent)
+    if kind.primitive is anp.einsum and child in ends.diagonal:
+        return int(_splits(facts, child, parent))
     if not (kind.is_elementwise and ends.summed):
         return 0
     result, forms = int(facts.merged_into[child]), facts.structure.forms
     is_summed = result in ends.summed and result not in found
     return int(is_summed and forms[parent] == forms[result])
+
+
+def _splits(facts: TapeFacts, child: int, parent: int) -> bool:
+    """Tell whether each element of a sum over products depends on a matrix by an outer product."""
+    static, place = facts.structure.statics[child], facts.structure.parents[child].index(parent)
+    keys = static.positional if isinstance(static, Constants) else (static,)
+    texts = [key[1] for key in keys if isinstance(key, tuple) and key[0] is str]
+    argnum = facts.kinds[facts.kind[child]].argnums[place]
+    return len(texts) == 1 and splits(texts[0], argnum - 1)
 
 
 def _lines_read(facts: TapeFacts, child: int, parent: int) -> int:

@@ -4,7 +4,7 @@ How a call is parsed depends on subscripts and shapes only. Parsing takes longer
 results are cached.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
 from string import ascii_letters
@@ -136,6 +136,90 @@ def _on_diagonal(rows: np.ndarray, distinct: str, target: str, shape: Shape) -> 
     return full
 
 
+def _of_elements(argnum: int) -> Callable[..., Any]:
+    """Make the function that returns derivatives of elements of a vector by one operand, as factors."""
+
+    def of_elements(places: slice, ans: Any, *args: Any, **kwargs: Any) -> Any:
+        call, operands = _read(args)
+        active = _place(args, argnum)
+        sides = _sides(call.terms, active, call.output)
+        if sides is None or not call.free or not kwargs.keys() <= {"optimize"}:
+            return NotImplemented
+        dtype = np.result_type(ans)
+        return Factors(*(_side(call, operands, active, i, sides[i], places, dtype) for i in (0, 1)))
+
+    return of_elements
+
+
+def splits(subscripts: str, active: int) -> bool:
+    """Tell whether each element of a sum, a vector, depends on one operand, a matrix, by an outer product.
+
+    Examples
+    --------
+    >>> splits("ij,jk,ik->i", 1), splits("ij,kij->k", 0)
+    (True, False)
+    """
+    inputs, _, output = subscripts.replace(" ", "").partition("->")
+    return "." not in inputs and _sides(tuple(inputs.split(",")), active, output) is not None
+
+
+def _side(
+    call: _Call,
+    operands: Sequence[Any],
+    active: int,
+    axis: int,
+    side: tuple[int, ...],
+    places: slice,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Return one factor: the product of all operands on the side of one axis of a matrix."""
+    letter, length = call.terms[active][axis], call.shapes[active][axis]
+    terms, arrays = [call.terms[i] for i in side], [operands[i] for i in side]
+    if letter == call.output:
+        terms, arrays, over = (
+            [*terms, call.free[0] + letter],
+            [*arrays, np.eye(length, dtype=dtype)],
+            call.free[0],
+        )
+    else:
+        over = call.output if call.output in "".join(terms) else ""
+        if letter not in "".join(terms):
+            terms, arrays = [*terms, letter], [*arrays, np.ones(length, dtype)]
+    matrix = contract(tuple(terms), arrays, over + letter)
+    return matrix[places][:, None] if over else matrix[None, None]
+
+
+@lru_cache(KEPT)
+def _sides(
+    terms: tuple[str, ...], active: int, output: str
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Split the other operands into those that belong to one axis of a matrix and to the other.
+
+    None if each element of the result, a vector, needs a sum of more than one product of two vectors.
+
+    Examples
+    --------
+    >>> _sides(("jk", "ij", "ik"), 0, "i"), _sides(("ij", "ji"), 1, "i"), _sides(("jk", "ijk"), 0, "i")
+    (((1,), (2,)), ((0,), ()), None)
+    """
+    term = terms[active]
+    if len(output) != 1 or len({*term}) != 2 or len(term) != 2:
+        return None
+    sides: list[tuple[int, ...]] = []
+    for letter in term:
+        reached = {letter} - {output}
+        side: set[int] = set()
+        before = -1
+        while before < len(side):
+            before = len(side)
+            side = {i for i, other in enumerate(terms) if i != active and reached & {*other}}
+            reached = reached.union(*(terms[i] for i in side)) - {output}
+        sides.append(tuple(sorted(side)))
+    first, last = sides
+    rest = tuple(i for i in range(len(terms)) if i != active and i not in first and i not in last)
+    return None if {*first} & {*last} else (first + rest, last)
+
+
 def _edges(ans: Any, args: tuple[Any, ...], argnums: tuple[int, ...], kwargs: Any) -> int:
     """|E|: one edge for each product of elements in the pairs of operands, for each active one."""
     call, _ = _read(args)
@@ -175,4 +259,4 @@ bulk(
     steps=3,
 )
 for _argnum in range(_MOST_ARGUMENTS):
-    factored(anp.einsum, _argnum, _adjoint(_argnum), summed)
+    factored(anp.einsum, _argnum, _adjoint(_argnum), summed, _of_elements(_argnum))

@@ -130,19 +130,27 @@ class FactoredRule(NamedTuple):
     ``carry(A, ans, *args, **kwargs)`` gets adjoints of the result and returns those of the argument, either
     of them `Factors` or an array; NotImplemented for a form of the arguments that it does not cover.
     ``rank(given, shape)`` predicts the rank of what it returns from the rank of A and the shape of the
-    result; rank 0 stands for arrays.
+    result; rank 0 stands for arrays. ``of_elements(places, ans, *args, **kwargs)`` returns the derivatives of
+    elements of the result, a vector: matrices of rank one.
     """
 
     carry: Callable[..., Any]
     rank: _RankRule
+    of_elements: Callable[..., Any] | None = None
 
 
 _rules: dict[tuple[Any, int], FactoredRule] = {}
 
 
-def factored(primitive: Any, argnum: int, carry: Callable[..., Any], rank: _RankRule) -> None:
+def factored(
+    primitive: Any,
+    argnum: int,
+    carry: Callable[..., Any],
+    rank: _RankRule,
+    of_elements: Callable[..., Any] | None = None,
+) -> None:
     """Register the rule of a primitive by one argument, see `FactoredRule`."""
-    _rules[primitive, argnum] = FactoredRule(carry, rank)
+    _rules[primitive, argnum] = FactoredRule(carry, rank, of_elements)
 
 
 def factored_rule(primitive: Any, argnum: int) -> FactoredRule | None:

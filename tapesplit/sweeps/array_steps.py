@@ -37,7 +37,7 @@ from tapesplit.sweeps.evaluation import name_call
 from tapesplit.sweeps.map_step import MapStep
 from tapesplit.sweeps.memory_walk import MemoryWalk
 
-__all__ = ["BulkStep", "Step", "bulk_step"]
+__all__ = ["BulkStep", "Step", "bulk_step", "derivatives_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,10 @@ class BulkStep:
 
     def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints to one argument; None without a vector rule."""
+        if isinstance(A, Diagonal) and argnum in self.factored:
+            begun = _of_elements(entry, argnum, A)
+            if begun is not None:
+                return begun
         if isinstance(A, Diagonal) and (matrix := local_matrix(entry, argnum)) is not None:
             scaled = _scaled_rows(A, matrix)
             return scaled._replace(rows=real_like(scaled.rows, entry.args[argnum]))
@@ -185,6 +189,29 @@ Step = MapStep | ClusterStep | BulkStep
 def bulk_step(index: int, rule: Rule | None) -> BulkStep:
     """Return the step of an entry that is neither elementwise nor a movement; the rule may be missing."""
     return BulkStep(index, rule if isinstance(rule, Bulk) else Bulk())
+
+
+def derivatives_of(entry: TapeEntry, argnum: int, places: slice) -> Factors | None:
+    """Return the derivatives of elements of a vector by a matrix as factors; None if no rule finds them."""
+    rule = factored_rule(entry.primitive, argnum)
+    if rule is None or rule.of_elements is None:
+        return None
+    found = rule.of_elements(places, entry.value, *entry.args, **entry.kwargs)
+    return None if found is NotImplemented else found
+
+
+def _of_elements(entry: TapeEntry, argnum: int, A: Diagonal) -> LowRank | None:
+    """Carry adjoints of single elements of a vector to a matrix; None if that makes no factors.
+
+    Nor if numbers are infinite or NaN, or if a matrix would have to take the real part of its adjoints.
+    """
+    found = derivatives_of(entry, argnum, A.wanted)
+    if found is None:
+        return None
+    factors = found._replace(left=found.left * A.values.reshape(-1, 1, 1)[A.wanted])
+    is_real = not any(map(np.iscomplexobj, factors))
+    fits = factors.is_finite and (is_real or np.iscomplexobj(entry.args[argnum]))
+    return LowRank(A.start, factors) if fits else None
 
 
 def _times(factor: int, batch: Batch) -> Batch:

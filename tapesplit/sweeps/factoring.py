@@ -18,7 +18,7 @@ from tapesplit.recording.tape import Tape
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS, MOST_PARTS, factored_rule, is_thin
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import is_shape
-from tapesplit.sweeps.array_steps import BulkStep, Step
+from tapesplit.sweeps.array_steps import BulkStep, Step, derivatives_of
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.map_step import MapStep
 from tapesplit.sweeps.placing import lines_read
@@ -107,7 +107,7 @@ def _kept_diagonal(tape: Tape, step: Step) -> Iterable[int]:
 def _written(tape: Tape, step: Step, factored: Container[int], diagonal: Container[int]) -> set[int]:
     """Return the arguments in ``factored`` to which a step passes dense adjoints if it gets no factors."""
     if isinstance(step, BulkStep):
-        handed = _ranks_handed(tape, step, factored)
+        handed = _ranks_handed(tape, step, factored, has_elements=step.index in diagonal)
     else:
         handed = _ranks_placed(tape, step, factored, diagonal)
     return {parent for parent, rank in handed if not (rank and is_thin(rank, tape.shape(parent)))}
@@ -140,10 +140,13 @@ def _numbers_held(rank: int, shape: tuple[int, int]) -> int:
     return numbers if numbers < product else 2 * product  # factors, and what was multiplied out before
 
 
-def _ranks_handed(tape: Tape, step: Step, wanted: Container[int]) -> Iterator[tuple[int, int]]:
+def _ranks_handed(
+    tape: Tape, step: Step, wanted: Container[int], *, has_elements: bool = False
+) -> Iterator[tuple[int, int]]:
     """Yield arguments of a step that are wanted, and the rank of their adjoints if it gets dense ones.
 
-    The rank is 0 if it passes dense ones.
+    `has_elements` tells whether these have one element for each direction. The rank is 0 if the step passes
+    dense ones.
     """
     read = [parent for parent in step.reads(tape) if parent in wanted]
     if not read or not isinstance(step, BulkStep):
@@ -153,7 +156,8 @@ def _ranks_handed(tape: Tape, step: Step, wanted: Container[int]) -> Iterator[tu
     for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
         if parent in wanted:
             rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
-            yield parent, rule.rank(0, np.shape(entry.value)) if rule else 0
+            rank = rule.rank(0, np.shape(entry.value)) if rule else 0
+            yield parent, rank or int(has_elements and derivatives_of(entry, argnum, slice(0, 1)) is not None)
 
 
 def _ranks_placed(
