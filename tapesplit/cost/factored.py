@@ -19,7 +19,7 @@ from tapesplit.structures.constants import ArrayKey, Constants
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
-__all__ = ["spared", "with_ranks"]
+__all__ = ["are_spoiled", "spared", "with_ranks"]
 
 
 class Spared(NamedTuple):
@@ -57,7 +57,8 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     readings: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for child, parent, place in zip(children.tolist(), parents.tolist(), places.tolist(), strict=True):
         readings[parent].append((child, place))
-    found: dict[int, int] = {}
+    begun = _begun(facts, ends)
+    found = dict(begun)
     for parent in sorted(readings, reverse=True):
         if _takes_factors(facts.kinds[facts.kind[parent]]) and parent != facts.structure.output:
             arriving = _arriving(facts, found, ends, parent, readings[parent])
@@ -73,7 +74,7 @@ def with_ranks(facts: TapeFacts) -> TapeFacts:
     before = len(found) + 1
     while len(found) < before:  # adjoints that are multiplied out are passed on dense, to further entries
         before, small = len(found), _kept_small(facts, found, together, arguments, taken)
-        found = {}
+        found = dict(begun)
         for parent in sorted(small, reverse=True):
             if _arriving(facts, found, ends, parent, readings[parent]) == small[parent]:
                 found[parent] = small[parent]
@@ -158,8 +159,18 @@ def _ends(facts: TapeFacts, is_read: BoolArray) -> _Ends:
         elif kind.primitive in _KEEP_ORDER and sizes[[*read]].sum() == sizes[index]:
             ahead += [parent for parent in read if readers[parent] == 1]
         elif kind.can_be_contracted:
-            summed.update(parent for parent in read if readers[parent] == 1 and sizes[index] in forms[parent])
+            alone = [parent for parent in read if readers[parent] == 1 and is_shape(forms[parent])]
+            summed.update(parent for parent in alone if sizes[index] in forms[parent])
     return _Ends(found, summed)
+
+
+def _begun(facts: TapeFacts, ends: _Ends) -> dict[int, int]:
+    """Return the rank of the adjoints of the output, if it is a matrix from which factors are passed on."""
+    output = facts.structure.output
+    if output is None or output not in ends.diagonal or not is_thin(1, facts.structure.forms[output]):
+        return {}
+    kind = facts.kinds[facts.kind[output]]
+    return {output: 1} if isinstance(kind.rule, Bulk) and _takes_factors(kind) else {}
 
 
 _KEEP_ORDER: Final = frozenset(
@@ -178,7 +189,9 @@ def _arriving(
     """Add up the ranks of the adjoints that operations pass to an argument; 0 if some are dense."""
     arriving = 0
     for child, place in readings:
-        rank = _handed(facts, found, child, place, parent) or _placed(facts, found, ends, child, parent)
+        rank = _handed(facts, found, child, place, parent) or _placed(
+            facts, found, ends, child, place, parent
+        )
         if not rank:
             return 0
         arriving += rank
@@ -201,13 +214,13 @@ def _handed(facts: TapeFacts, found: Mapping[int, int], child: int, place: int, 
     return rule.rank(given, shape) if rule and is_shape(shape) else 0
 
 
-def _placed(facts: TapeFacts, found: Container[int], ends: _Ends, child: int, parent: int) -> int:
+def _placed(facts: TapeFacts, found: Container[int], ends: _Ends, child: int, place: int, parent: int) -> int:
     """Return the rank of adjoints of a matrix of which an operation moves or sums few elements; else 0."""
     kind = facts.kinds[facts.kind[child]]
     if isinstance(kind.rule, Movement):
         return 1 if child in ends.diagonal else _lines_read(facts, child, parent)
     if kind.primitive is anp.einsum and child in ends.diagonal:
-        return int(_splits(facts, child, parent))
+        return int(_splits(facts, child, place))
     if not (kind.is_elementwise and ends.summed):
         return 0
     result, forms = int(facts.merged_into[child]), facts.structure.forms
@@ -215,13 +228,13 @@ def _placed(facts: TapeFacts, found: Container[int], ends: _Ends, child: int, pa
     return int(is_summed and forms[parent] == forms[result])
 
 
-def _splits(facts: TapeFacts, child: int, parent: int) -> bool:
+def _splits(facts: TapeFacts, child: int, place: int) -> bool:
     """Tell whether each element of a sum over products depends on a matrix by an outer product."""
-    static, place = facts.structure.statics[child], facts.structure.parents[child].index(parent)
+    kind, static = facts.kinds[facts.kind[child]], facts.structure.statics[child]
     keys = static.positional if isinstance(static, Constants) else (static,)
     texts = [key[1] for key in keys if isinstance(key, tuple) and key[0] is str]
-    argnum = facts.kinds[facts.kind[child]].argnums[place]
-    return len(texts) == 1 and splits(texts[0], argnum - 1)
+    argnum = kind.argnums[place]
+    return _rule(kind, argnum) is not None and len(texts) == 1 and splits(texts[0], argnum - 1)
 
 
 def _lines_read(facts: TapeFacts, child: int, parent: int) -> int:
@@ -230,7 +243,7 @@ def _lines_read(facts: TapeFacts, child: int, parent: int) -> int:
     if facts.kinds[facts.kind[child]].primitive is not getitem or not is_shape(shape) or not prod(shape):
         return 0
     static = facts.structure.statics[child]
-    (index,) = static.positional if isinstance(static, Constants) else (static,)
+    index = static.positional[0] if isinstance(static, Constants) else static
     members = index[1] if isinstance(index, tuple) and index[0] is tuple else (index,)
     if not all(isinstance(i, int | slice) or (isinstance(i, tuple) and i[0] in _BASIC) for i in members):
         return min(*of, prod(shape))
@@ -288,6 +301,14 @@ def _largest_operand(facts: TapeFacts, index: int) -> int:
     keys = static.positional if isinstance(static, Constants) else ()
     constants = (prod(key.shape) for key in keys if isinstance(key, ArrayKey))
     return max(*constants, *facts.sizes[list(facts.structure.parents[index])].tolist(), 0)
+
+
+def are_spoiled(facts: TapeFacts, targets: Iterable[int]) -> bool:
+    """Tell whether a sweep that starts with other adjoints than an identity makes some dense.
+
+    It does if it starts at a matrix whose adjoints are factored in a sweep that starts behind it.
+    """
+    return any(index in facts.ranks and index != facts.structure.output for index in targets)
 
 
 def spared(facts: TapeFacts) -> Spared:

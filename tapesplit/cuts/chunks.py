@@ -8,6 +8,7 @@ import numpy as np
 
 from jcdp_core import ElementalJacobian, JacobianChain
 from tapesplit.arrays import IntArray, follow, reached
+from tapesplit.cost.factored import are_spoiled
 from tapesplit.cuts.graph import TapeGraph
 from tapesplit.cuts.separators import Separator
 from tapesplit.rules.low_rank import FEWEST_DIRECTIONS
@@ -64,7 +65,8 @@ def chunk_chain(chunks: Sequence[Chunk], facts: TapeFacts, spared_edges: IntArra
     for chunk in chunks:
         edges, once = max(chunk.edges, 1), int(facts.local_fma[chunk.entries].sum())
         tangent_cost = edges + -(-once // max(chunk.n, 1))
-        spared = int(spared_edges[chunk.entries].sum()) if chunk.m >= FEWEST_DIRECTIONS else 0
+        are_factored = chunk.m >= FEWEST_DIRECTIONS and not are_spoiled(facts, chunk.targets)
+        spared = int(spared_edges[chunk.entries].sum()) if are_factored else 0
         adjoint_cost = edges - spared
         if part is not None:  # facts have one for chains of a single link
             adjoint_cost -= part.edges - int(spared_edges[part.calls].sum())

@@ -232,7 +232,10 @@ class _Drafting(NamedTuple):
             return None
         most_fma = _WORTH_TOGETHER * apart.solution.makespan
         facts = with_row_part(self.tape, self.facts, self.graph.entries, most_fma)
-        return None if facts.row_part is None else self._replace(facts=facts)
+        if facts.row_part is None:
+            return None
+        table = self.table if facts.ranks is self.facts.ranks else work_table(facts)
+        return self._replace(facts=facts, table=table)
 
     def drafted(self, separators: tuple[Separator, ...], machines: int = 1) -> _Draft:
         """Draft with these separators: cut the tape, solve the chain, predict times."""

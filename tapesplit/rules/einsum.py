@@ -19,6 +19,8 @@ from tapesplit.rules.contraction import KEPT, contract, held_between, lengths_of
 from tapesplit.rules.low_rank import Factors, factored, summed
 from tapesplit.rules.registry import Held, bulk
 
+__all__ = ["splits"]
+
 _MOST_ARGUMENTS: Final = 12
 """Positional arguments with a vector rule; those behind take the loop."""
 

@@ -30,6 +30,8 @@ __all__ = ["aligned_axes", "with_row_part"]
 def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float) -> TapeFacts:
     """Return the facts of a tape together with its row part, if it has one that may be worth sweeping so.
 
+    Without ranks of adjoints that stay factored, if they would not with such a part.
+
     `live` are the tape entries that lie between inputs and output; `most_fma` are the multiply-adds that
     carrying rows together must not exceed.
 
@@ -49,13 +51,13 @@ def with_row_part(tape: Tape, facts: TapeFacts, live: IntArray, most_fma: float)
     def fma(part: RowPart) -> int:
         return part.swept + part.expanded + directions * (edges - part.edges)
 
-    parts = [
-        part
-        for part in _row_parts(tape, facts, live)
-        if _saves_steps(part, facts) and facts.ranks.keys().isdisjoint(part.ends)
-    ]
+    parts = [part for part in _row_parts(tape, facts, live) if _saves_steps(part, facts)]
     best = min(parts, key=fma, default=None)
-    return replace(facts, row_part=best) if best and fma(best) <= most_fma else facts
+    if best is None or fma(best) > most_fma:
+        return facts
+    # At its ends, directions are told apart, which makes them dense.
+    ranks = facts.ranks if facts.ranks.keys().isdisjoint(best.ends) else {}
+    return replace(facts, row_part=best, ranks=ranks)
 
 
 def _row_parts(tape: Tape, facts: TapeFacts, live: IntArray) -> Iterator[RowPart]:

@@ -20,6 +20,7 @@ from tapesplit.recording.values import batch_shape, element_count
 from tapesplit.rules import (
     PRODUCTS,
     Bulk,
+    IndexMap,
     Rule,
     has_local_structure,
     is_reduction,
@@ -29,13 +30,14 @@ from tapesplit.rules import (
     read_once,
 )
 from tapesplit.rules.axes import complex_like, flat, real_like
-from tapesplit.rules.low_rank import Factors, factored_rule
+from tapesplit.rules.low_rank import Factors, factored_rule, is_thin
 from tapesplit.structures.constants import SEQUENCES
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.directions import Batch, Diagonal, LowRank, Rows, Seeds, accumulate, add_to
 from tapesplit.sweeps.evaluation import name_call
 from tapesplit.sweeps.map_step import MapStep
 from tapesplit.sweeps.memory_walk import MemoryWalk
+from tapesplit.sweeps.placing import of_elements
 
 __all__ = ["BulkStep", "Step", "bulk_step", "derivatives_of"]
 
@@ -106,6 +108,8 @@ class BulkStep:
             entry = walk.tape[self.index]
             if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
                 opened = 0  # rows of the matrices times numbers
+            elif self.begins_factors(entry):
+                opened = sum(entry.value.shape)
         walk.hold(found + opened + self._inner(walk, max(size, found), adjoint_mode=True))
         for parent in parents:
             walk.add(parent, found)
@@ -140,6 +144,9 @@ class BulkStep:
 
     def _adjoints(self, entry: TapeEntry, A: Batch) -> list[Batch]:
         """Use vector rules where there are some, and call autograd's rule once for all other arguments."""
+        if isinstance(A, Diagonal) and self.begins_factors(entry):
+            every = np.arange(A.values.size)
+            A = of_elements(A, IndexMap.of_sources(every, every.size), entry.value) or A
         found = [self._adjoint(entry, argnum, A) for argnum in entry.argnums]
         looped = [position for position, batch in enumerate(found) if batch is None]
         if looped:
@@ -148,6 +155,11 @@ class BulkStep:
             for position, rows in zip(looped, loop_adjoint(A.rows, partial), strict=True):
                 found[position] = Rows(A.start, rows)
         return found  # type: ignore[return-value] # autograd has filled the gaps
+
+    def begins_factors(self, entry: TapeEntry) -> bool:
+        """Tell whether adjoints of single elements of a matrix are worth being passed on as factors."""
+        known = self.rule.built_in and is_thin(1, batch_shape(entry.value))
+        return known and all(factored_rule(entry.primitive, argnum) for argnum in entry.argnums)
 
     def _adjoint(self, entry: TapeEntry, argnum: int, A: Batch) -> Batch | None:
         """Carry adjoints to one argument; None without a vector rule."""

@@ -156,8 +156,10 @@ def _ranks_handed(
     for argnum, parent in zip(entry.argnums, entry.parents, strict=True):
         if parent in wanted:
             rule = factored_rule(entry.primitive, argnum) if step.rule.built_in else None
-            rank = rule.rank(0, np.shape(entry.value)) if rule else 0
-            yield parent, rank or int(has_elements and derivatives_of(entry, argnum, slice(0, 1)) is not None)
+            given = int(has_elements and step.begins_factors(entry))
+            rank = rule.rank(given, np.shape(entry.value)) if rule else 0
+            begins = rule and has_elements and derivatives_of(entry, argnum, slice(0, 1)) is not None
+            yield parent, rank or int(bool(begins))
 
 
 def _ranks_placed(

@@ -75,8 +75,9 @@ class MapStep:
             origin = None
         for parent, moves in self.maps:
             block = moves.block
-            if origin is not None and block is not None and walk.takes_diagonal(parent, origin + block.start):
-                walk.keep_diagonal(parent, origin + block.start)
+            stays = None if parent in self.factored else origin
+            if stays is not None and block is not None and walk.takes_diagonal(parent, stays + block.start):
+                walk.keep_diagonal(parent, stays + block.start)
             elif not opened and (block is not None or (parent in walk.owned and moves.run is not None)):
                 if block is not None and parent not in walk.alive:
                     walk.keep(self.index, 0)  # a view, which keeps this memory

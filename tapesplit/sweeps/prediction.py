@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from tapesplit.arrays import FloatArray, IntArray
+from tapesplit.cost.factored import are_spoiled
 from tapesplit.cost.model import array_seconds, expanded_seconds, scalar_seconds, substitution_seconds
 from tapesplit.cost.stored import cost_model
 from tapesplit.cost.windows import carried_parts
@@ -97,7 +98,8 @@ def _predict_whole(
     model, work = cost_model(), total_work(table, chunk.entries)
     scalar = scalar_seconds(model, work, directions, chunk.n + chunk.m)
     compiled = substitution_seconds(model, work, directions)
-    whole = arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode)
+    is_dense = adjoint_mode and not identity and are_spoiled(facts, chunk.targets)
+    whole = arrays = predict_arrays(table, chunk, directions, adjoint_mode=adjoint_mode, is_dense=is_dense)
     reached = 1.0
     if identity and whole.seconds > _WORTH_A_WALK * len(chunk.entries) and not _has_savings(table, chunk):
         carried = _carried(facts, chunk, adjoint_mode=adjoint_mode)
@@ -147,13 +149,22 @@ def worth_compiling(work: Work) -> float:
 
 
 def predict_arrays(
-    table: WorkTable, chunk: Chunk, directions: int, carried: FloatArray | None = None, *, adjoint_mode: bool
+    table: WorkTable,
+    chunk: Chunk,
+    directions: int,
+    carried: FloatArray | None = None,
+    *,
+    adjoint_mode: bool,
+    is_dense: bool = False,
 ) -> Prediction:
     """Predict a sweep of a chunk by array steps.
 
-    Each entry carries all directions, or the part of them that `tapesplit.cost.windows` has found.
+    Each entry carries all directions, or the part of them that `tapesplit.cost.windows` has found. ``is_dense``
+    tells that no adjoints stay factored.
     """
     model, work = cost_model(), total_work(table, chunk.entries, carried)
+    if is_dense:
+        work = replace(work, unmoved=0, factored=0, spared_adjoints=0)
     seconds = partial(array_seconds, model, work, adjoint_mode=adjoint_mode)
     if len(chunk.sources) == 1 and work.elements == work.steps * chunk.n and not work.product_fma:
         # Elementwise all through: a diagonal among zeros that the system hands out.

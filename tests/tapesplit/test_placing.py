@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 import tapesplit.rules.low_rank
 import tapesplit.sweeps.clusters
 import tapesplit.sweeps.factoring
-from tapesplit import parallel_jacobian
+from tapesplit import parallel_jacobian, record
+from tapesplit.cost.factored import are_spoiled, with_ranks
+from tapesplit.cost.work import work_table
+from tapesplit.cuts.chunks import chunk_chain, cut_into_chunks
+from tapesplit.cuts.graph import graph_of
+from tapesplit.cuts.separators import Separator
 from tapesplit.rules.moves import IndexMap
+from tapesplit.structures.facts import facts_of
+from tapesplit.structures.rows import with_row_part
 from tapesplit.sweeps.directions import Diagonal, Rows
 from tapesplit.sweeps.placing import lines_read, of_elements, of_lines, of_sums
+from tapesplit.sweeps.prediction import predict
 
 
 @pytest.fixture
@@ -150,3 +158,51 @@ def test_blocks_of_directions(limit):
     jac = parallel_jacobian(hessian_of, method="adjoint", memory_limit=limit, machines=1)
     inverse = np.linalg.inv(table + np.diag(x))
     np.testing.assert_allclose(jac(x), -inverse * inverse.T, rtol=1e-10, atol=1e-13)
+
+
+def rows_of_inverse(n, p):
+    table = np.random.default_rng(2).standard_normal((n, p))
+    return lambda x: anp.sum(table @ anp.linalg.inv((table.T * x) @ table) * table, axis=1), np.ones(n)
+
+
+def known_of(fun, x):
+    tape = record(fun, x)
+    facts = with_ranks(facts_of(tape))
+    return tape, facts, graph_of(tape, facts)
+
+
+def test_a_cut_in_a_matrix_makes_its_adjoints_dense():
+    """Unless these are an identity there: each direction has one element, which are factors again."""
+    tape, facts, graph = known_of(*rows_of_inverse(60, 20))
+    (inner,) = (index for index in facts.ranks if tape.label(index) == "inv")
+    place = np.searchsorted(graph.entries, inner)
+    chunks = cut_into_chunks(graph, (Separator((int(inner),), int(graph.widths[place]), "minimal"),))
+    assert [are_spoiled(facts, chunk.targets) for chunk in chunks] == [True, False]
+    table = work_table(facts)
+    seconds = [
+        predict(facts, table, chunks[0], 60, adjoint_mode=True, identity=identity).seconds
+        for identity in (True, False)
+    ]
+    assert seconds[0] < seconds[1]
+    links = chunk_chain(chunks, facts, table.spared_edges).links
+    assert links[0].adjoint_cost == links[0].edges
+    assert links[1].adjoint_cost < links[1].edges
+
+
+def test_rows_are_told_apart_as_dense_adjoints():
+    tape, facts, graph = known_of(*rows_of_inverse(60, 30))
+    in_rows = with_row_part(tape, facts, graph.entries, float("inf"))
+    assert not facts.ranks.keys().isdisjoint(in_rows.row_part.ends)
+    assert not in_rows.ranks
+
+
+def test_matrices_begin_with_elements_too():
+    """An identity of a matrix's elements is passed on by factors."""
+    x = np.linspace(0.5, 1.5, 16)
+    table = np.random.default_rng(3).uniform(-1.0, 1.0, (16, 16)) / 16
+    fun = lambda x: anp.linalg.inv(np.eye(16) + table * x) @ table  # noqa: E731
+    tape, facts, _ = known_of(fun, x)
+    assert [tape.label(index) for index in facts.ranks] == ["matmul", "inv", "add", "multiply"]
+    np.testing.assert_allclose(
+        parallel_jacobian(fun, method="adjoint")(x), jacobian(fun)(x), rtol=1e-10, atol=1e-13
+    )
