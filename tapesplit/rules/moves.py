@@ -144,6 +144,17 @@ class IndexMap:
             self._known_parts[key] = _parts(self.targets, self.sources, shape, of)
         return self._known_parts[key]
 
+    @cached_property
+    def _known_lines(self) -> dict[Shape, "Lines"]:
+        """The cache of `lines`."""
+        return {}
+
+    def lines(self, of: Shape) -> "Lines":
+        """Return the rows of a matrix, the argument, from which elements come; columns if these are fewer."""
+        if of not in self._known_lines:
+            self._known_lines[of] = _lines(self, of)
+        return self._known_lines[of]
+
     def gather(self, X: np.ndarray) -> np.ndarray:
         """Carry tangents ``(k, size)`` to ``(k, length)``."""
         if self.complete:
@@ -228,6 +239,18 @@ class MatrixMoves(NamedTuple):
     is_transposed: bool
 
 
+class Lines(NamedTuple):
+    """Rows, or columns, of a matrix that elements are moved from.
+
+    ``places`` are their numbers, and ``moves`` tells where in these lines, one behind the other, the elements
+    stood.
+    """
+
+    places: np.ndarray
+    moves: IndexMap
+    are_rows: bool
+
+
 _MOST_RUNS: Final = 4
 """Slices up to which elements are moved slice by slice."""
 _FEW_DIRECTIONS: Final = 4
@@ -255,6 +278,17 @@ def _parts(targets: np.ndarray, sources: np.ndarray, shape: Shape, of: Shape) ->
     sides = (of_result, shape) if plain else (of_result[::-1], shape[::-1])
     rows, columns = map(IndexMap, sides[0], of_argument, sides[1], of)
     return MatrixMoves(rows, columns, plain is None)
+
+
+def _lines(moves: IndexMap, of: Shape) -> Lines:
+    """Find the rows or columns that elements come from, see `IndexMap.lines`."""
+    pairs = np.divmod(moves.sources, of[1])
+    (rows, row), (columns, column) = (np.unique(places, return_inverse=True) for places in pairs)
+    are_rows = rows.size <= columns.size
+    places, number, along = (rows, row, pairs[1]) if are_rows else (columns, column, pairs[0])
+    length = of[are_rows]
+    in_lines = IndexMap(moves.targets, number * length + along, moves.length, places.size * length)
+    return Lines(places, in_lines, are_rows)
 
 
 def _axes(positions: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -104,13 +104,14 @@ class BulkStep:
         """Count what `adjoint` holds: the adjoints of all arguments, before it adds them to what there is."""
         parents, size, opened = self.reads(walk.tape), walk.sizes[self.index], walk.opened(self.index)
         found = sum(walk.handed(parent) for parent in parents)
+        carried = max(size, found)
         if opened:
             entry = walk.tape[self.index]
             if all(local_matrix(entry, argnum) is not None for argnum in entry.argnums):
                 opened = 0  # rows of the matrices times numbers
             elif self.begins_factors(entry):
-                opened = sum(entry.value.shape)
-        walk.hold(found + opened + self._inner(walk, max(size, found), adjoint_mode=True))
+                opened = carried = sum(entry.value.shape)
+        walk.hold(found + opened + self._inner(walk, carried, adjoint_mode=True))
         for parent in parents:
             walk.add(parent, found)
 

@@ -21,7 +21,6 @@ from tapesplit.structures.forms import is_shape
 from tapesplit.sweeps.array_steps import BulkStep, Step, derivatives_of
 from tapesplit.sweeps.cluster_step import ClusterStep
 from tapesplit.sweeps.map_step import MapStep
-from tapesplit.sweeps.placing import lines_read
 
 __all__ = ["copied_numbers", "factored_sizes", "joined_sizes", "keeping_factors", "worth_factoring"]
 
@@ -170,7 +169,7 @@ def _ranks_placed(
         for parent, moves in step.maps:
             if parent in wanted:
                 is_one = step.index in diagonal
-                yield parent, 1 if is_one else lines_read(moves, tape.shape(parent)).places.size
+                yield parent, 1 if is_one else moves.lines(tape.shape(parent)).places.size
     elif isinstance(step, ClusterStep):
         for parent in step.inputs:
             if parent in wanted:

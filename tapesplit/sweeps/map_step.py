@@ -90,11 +90,14 @@ class MapStep:
 
     def _placed(self, tape: Tape, A: Batch, parent: int, moves: IndexMap, seeds: Seeds) -> bool:
         """Add the adjoints of an argument as factors; return whether that was possible."""
-        found: LowRank | None = None
-        if parent in self.factored and isinstance(A, Diagonal):
-            found = of_elements(A, moves, tape.values[parent])
-        elif parent in self.factored and isinstance(A, Rows):
-            found = of_lines(A, moves, tape.values[parent])
+        if parent not in self.factored or not isinstance(A, Rows | Diagonal):
+            return False
+        value = tape.values[parent]
+        # Directions share a side, which joins them with others, where all elements come from one row.
+        if isinstance(A, Diagonal) and moves.lines(value.shape).places.size > 1:
+            found = of_elements(A, moves, value)
+        else:
+            found = of_lines(A.dense(), moves, value)
         if found is not None:
             add_to(seeds, parent, found)
         return found is not None

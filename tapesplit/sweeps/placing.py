@@ -4,17 +4,16 @@ A direction that begins with one element has rank one in the matrix which that e
 summed over a row of. Adjoints of a few rows or columns have the rank of how many these are.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tapesplit.arrays import Shape
 from tapesplit.rules import IndexMap
 from tapesplit.rules.axes import flat, real_like
 from tapesplit.rules.low_rank import Factors, is_thin
 from tapesplit.sweeps.directions import Diagonal, LowRank, Rows
 
-__all__ = ["lines_read", "of_elements", "of_lines", "of_sums"]
+__all__ = ["of_elements", "of_lines", "of_sums"]
 
 
 def of_elements(batch: Diagonal, moves: IndexMap, value: Any) -> LowRank | None:
@@ -33,29 +32,6 @@ def of_elements(batch: Diagonal, moves: IndexMap, value: Any) -> LowRank | None:
     return LowRank(batch.start, Factors(left, _units(value.shape[1], columns, np.ones_like(values))))
 
 
-class Lines(NamedTuple):
-    """Rows, or columns, of a matrix from which elements are moved.
-
-    ``places`` are their numbers, and ``moves`` tells where in these lines, one behind the other, the elements
-    stood.
-    """
-
-    places: np.ndarray
-    moves: IndexMap
-    are_rows: bool
-
-
-def lines_read(moves: IndexMap, shape: Shape) -> Lines:
-    """Return the rows, or the columns if these are fewer, from which elements of a matrix are moved."""
-    pairs = np.divmod(moves.sources, shape[1])
-    (rows, row), (columns, column) = (np.unique(places, return_inverse=True) for places in pairs)
-    are_rows = rows.size <= columns.size
-    places, number, along = (rows, row, pairs[1]) if are_rows else (columns, column, pairs[0])
-    length = shape[are_rows]
-    in_lines = IndexMap(moves.targets, number * length + along, moves.length, places.size * length)
-    return Lines(places, in_lines, are_rows)
-
-
 def of_lines(batch: Rows, moves: IndexMap, value: Any) -> LowRank | None:
     """Return adjoints of a matrix of which few rows, or columns, are read.
 
@@ -64,7 +40,7 @@ def of_lines(batch: Rows, moves: IndexMap, value: Any) -> LowRank | None:
     adjoints = real_like(flat(batch.rows), value)
     if not np.isfinite(adjoints).all():
         return None
-    lines = lines_read(moves, value.shape)
+    lines = moves.lines(value.shape)
     rank, length = lines.places.size, value.shape[lines.are_rows]
     if not is_thin(rank, value.shape):
         return None

@@ -159,8 +159,8 @@ def predict_arrays(
 ) -> Prediction:
     """Predict a sweep of a chunk by array steps.
 
-    Each entry carries all directions, or the part of them that `tapesplit.cost.windows` has found. ``is_dense``
-    tells that no adjoints stay factored.
+    Each entry carries all directions, or the part of them that `tapesplit.cost.windows` has found.
+    ``is_dense`` tells that no adjoints stay factored.
     """
     model, work = cost_model(), total_work(table, chunk.entries, carried)
     if is_dense:

@@ -6,7 +6,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import jacobian
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_forms import forced
 
@@ -106,6 +106,7 @@ def test_seeds_are_split_among_values_and_joined_again(data, adjoint_mode):
     np.testing.assert_array_equal(joined, matrix)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 7), st.integers(1, 9), st.booleans(), st.integers(0, 7))
 def test_blocks_are_joined_in_the_most_precise_type_of_all(count, block, is_range, zeros):
     matrix = np.arange(1.0, 3 * count + 1).reshape(count, 3) / 3

@@ -377,3 +377,18 @@ def test_vjps_of_users_for_what_our_derivatives_are_made_of(monkeypatch):
 def test_choices_between_traced_numbers_have_hessians(fun):
     x = onp.array([0.3, -0.7, 1.2, 0.5])
     onp.testing.assert_allclose(parallel_jacobian(grad(fun))(x), jacobian(grad(fun))(x), atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3, 3)])
+def test_gradients_of_inverses_are_recorded_by_products_of_matrices(shape):
+    matrices = onp.random.default_rng(0).uniform(-0.1, 0.1, shape) + onp.eye(3)
+
+    def fun(x):
+        return grad(lambda x: np.sum(np.sin(np.linalg.inv(matrices + x * matrices))))(x)
+
+    x = onp.array([0.1, 0.2, 0.3])
+    tape = record(fun, x)
+    labels = [tape.label(index) for index in range(len(tape))]
+    assert labels.count("matmul") == 2
+    assert "einsum" not in labels
+    onp.testing.assert_allclose(parallel_jacobian(fun)(x), jacobian(fun)(x), rtol=1e-12, atol=1e-13)

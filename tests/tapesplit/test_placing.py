@@ -20,7 +20,7 @@ from tapesplit.rules.moves import IndexMap
 from tapesplit.structures.facts import facts_of
 from tapesplit.structures.rows import with_row_part
 from tapesplit.sweeps.directions import Diagonal, Rows
-from tapesplit.sweeps.placing import lines_read, of_elements, of_lines, of_sums
+from tapesplit.sweeps.placing import of_elements, of_lines, of_sums
 from tapesplit.sweeps.prediction import predict
 
 
@@ -78,7 +78,7 @@ def test_lines_that_are_moved(move, count, is_complex):
     if not moves.targets.size:  # rank zero
         return
     rank = min(np.unique(places).size for places in np.divmod(moves.sources, value.shape[1]))
-    assert found.factors.rank == lines_read(moves, value.shape).places.size == rank
+    assert found.factors.rank == moves.lines(value.shape).places.size == rank
     assert found.start == 7
     np.testing.assert_array_equal(found.dense().rows, written_out(rows, moves, value))
 
