@@ -440,6 +440,24 @@ def effects(p):
     )
 
 
+EXPERIMENTS = np.random.default_rng(5).standard_normal((200, 15))
+
+
+@hessian_of("hessian_of_a_design", 0.2 + np.random.default_rng(6).random(200))
+def design(w):
+    """Give the logarithm of the determinant of the information of 200 weighted experiments."""
+    return -anp.linalg.slogdet(EXPERIMENTS.T @ (w[:, None] * EXPERIMENTS))[1]
+
+
+COUPLINGS = np.random.default_rng(7).standard_normal((144, 144)) / 40
+
+
+@hessian_of("hessian_of_a_determinant", 2.0 + np.random.default_rng(8).random(144))
+def partition_function(e):
+    """Give the logarithm of the determinant of coupled modes by their energies."""
+    return anp.linalg.slogdet(COUPLINGS @ COUPLINGS.T + anp.diag(e))[1]
+
+
 # Sparse Jacobians
 
 
@@ -679,6 +697,19 @@ def implicit_lines(u):
     for _ in range(5):
         u = anp.linalg.solve(matrix, (u + 0.1 * u * (1 - u)).T).T
     return u
+
+
+CHANNELS = np.linspace(0.0, 10.0, 1000)
+
+
+@program(np.column_stack([np.ones(30), np.linspace(0.5, 9.5, 30), np.full(30, 0.2)]).ravel())
+def spectrum(p):
+    """Add 30 peaks, each with its height, place and width."""
+    y = 0.1 * CHANNELS
+    for k in range(30):
+        height, place, width = p[3 * k : 3 * k + 3]
+        y = y + height / (1.0 + ((CHANNELS - place) / width) ** 2)
+    return y
 
 
 @program(RANDOM.standard_normal((2, 3, 10, 10)))
