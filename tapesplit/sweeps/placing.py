@@ -35,14 +35,14 @@ def of_elements(batch: Diagonal, moves: IndexMap, value: Any) -> LowRank | None:
 def of_lines(batch: Rows, moves: IndexMap, value: Any) -> LowRank | None:
     """Return adjoints of a matrix of which few rows, or columns, are read.
 
-    None if these are not few, or if numbers are not finite.
+    None if these are none or not few, or if numbers are not finite.
     """
     adjoints = real_like(flat(batch.rows), value)
     if not np.isfinite(adjoints).all():
         return None
     lines = moves.lines(value.shape)
     rank, length = lines.places.size, value.shape[lines.are_rows]
-    if not is_thin(rank, value.shape):
+    if not rank or not is_thin(rank, value.shape):
         return None
     units = np.zeros((1, rank, value.shape[not lines.are_rows]), adjoints.dtype)
     units[0, np.arange(rank), lines.places] = 1.0

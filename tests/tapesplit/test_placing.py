@@ -206,3 +206,11 @@ def test_matrices_begin_with_elements_too():
     np.testing.assert_allclose(
         parallel_jacobian(fun, method="adjoint")(x), jacobian(fun)(x), rtol=1e-10, atol=1e-13
     )
+
+
+def test_a_matrix_of_which_nothing_is_read():
+    def fun(x):
+        return anp.triu(anp.linalg.inv(3.0 * np.eye(20) + x / 20.0), 20)
+
+    x = np.linspace(0.5, 1.5, 20)
+    np.testing.assert_array_equal(parallel_jacobian(fun, method="adjoint")(x), np.zeros((20, 20, 20)))
