@@ -120,7 +120,7 @@ class ClusterStep:
             operand = tape.values[self.input_of(number)]
             scaled: Batch | None = None
             if isinstance(A, LowRank) and not self.reduction:
-                scaled = scaled_factors(A, partial, np.shape(operand))
+                scaled = scaled_factors(A, partial, operand)
                 A = A if scaled else A.dense()  # multiplied out once, also for all later inputs
             if isinstance(A, Diagonal) and number in self.factored:
                 scaled = of_sums(

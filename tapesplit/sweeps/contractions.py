@@ -69,19 +69,22 @@ def contracted(batch: Batch, partial: Any, space: Shape, ends: tuple[str, str], 
     return Rows(batch.start, rows.reshape(len(rows), *shape), owned=True)
 
 
-def scaled_factors(batch: LowRank, partial: Any, shape: Shape) -> Batch | None:
+def scaled_factors(batch: LowRank, partial: Any, operand: Any) -> Batch | None:
     """Multiply factored adjoints by partial derivatives, and sum over axes that an argument does not have.
 
-    The adjoints are those of a matrix, to whose shape `partial` broadcasts; `shape` is that of the argument.
-    None where products of all elements are needed.
+    The adjoints are those of a matrix, to whose shape `partial` broadcasts; `operand` is the argument. None
+    where products of all elements are needed, or the real part of complex ones.
 
     Notes
     -----
     The derivative by an argument of the same shape mostly is a number, see `tapesplit.cost.factored`. It is
     an array where operations that read too many values for one step are merged into several.
     """
-    space, factors = batch.factors.shape, batch.factors
-    partial = np.real(partial)  # users' formulas may be complex where all values are real
+    space, factors, shape = batch.factors.shape, batch.factors, np.shape(operand)
+    if not np.iscomplexobj(operand):
+        if any(map(np.iscomplexobj, factors)):
+            return None
+        partial = np.real(partial)  # users' formulas may be complex where all values are real
     if shape != space:
         return contracted(batch, partial, space, (letters(space, space), letters(shape, space)), shape)
     if is_one(partial):

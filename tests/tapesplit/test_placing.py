@@ -214,3 +214,32 @@ def test_a_matrix_of_which_nothing_is_read():
 
     x = np.linspace(0.5, 1.5, 20)
     np.testing.assert_array_equal(parallel_jacobian(fun, method="adjoint")(x), np.zeros((20, 20, 20)))
+
+
+COMPLEX = np.exp(1j * np.arange(1600.0)).reshape(40, 40) + 3.0 * np.eye(40)
+WEIGHTS = np.cos(np.arange(1600.0)).reshape(40, 40)
+
+
+def solved(x):
+    return anp.linalg.solve(COMPLEX, WEIGHTS * x)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: anp.sum(WEIGHTS * anp.imag(solved(x)), 1),
+        lambda x: anp.sum(WEIGHTS * anp.imag(anp.conj(solved(x))), 0),
+        lambda x: anp.sum(anp.real(solved(x)) ** 2 + anp.imag(solved(x)) ** 2, 1),
+        lambda x: anp.sum(WEIGHTS * anp.real(COMPLEX[0] * solved(x)), 1),
+        lambda x: anp.sum(WEIGHTS * anp.real(solved(x) / (0.3 + 2j)), 1),
+        lambda x: anp.sum(WEIGHTS * anp.real(anp.exp(1j * x[0]) * solved(x)), 1),
+        lambda x: anp.linalg.norm(anp.imag(anp.linalg.inv(COMPLEX + solved(x))), axis=1),
+        lambda x: anp.sum(anp.abs(COMPLEX @ anp.linalg.inv(3.0 * np.eye(40) + WEIGHTS * x / 40)) ** 2, 1),
+        lambda x: anp.diag(anp.imag(COMPLEX[0] * solved(x))),
+    ],
+)
+def test_complex_matrices_behind_sums_of_real_parts(fun):
+    x = np.linspace(0.5, 1.5, 40)
+    want = jacobian(fun)(x)
+    found = parallel_jacobian(fun, method="adjoint")(x)
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-10 * np.abs(want).max())
