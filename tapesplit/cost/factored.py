@@ -15,7 +15,7 @@ from tapesplit.recording.primitives import dense_untake, summed_untake
 from tapesplit.rules import Bulk, Movement, getitem
 from tapesplit.rules.einsum import splits
 from tapesplit.rules.low_rank import MOST_PARTS, FactoredRule, factored_rule, is_thin
-from tapesplit.structures.constants import ArrayKey, Constants
+from tapesplit.structures.constants import ArrayKey, Constants, index_members
 from tapesplit.structures.facts import CallKind, TapeFacts
 from tapesplit.structures.forms import is_shape
 
@@ -242,9 +242,7 @@ def _lines_read(facts: TapeFacts, child: int, parent: int) -> int:
     shape, of = (facts.structure.forms[index] for index in (child, parent))
     if facts.kinds[facts.kind[child]].primitive is not getitem or not is_shape(shape) or not prod(shape):
         return 0
-    static = facts.structure.statics[child]
-    index = static.positional[0] if isinstance(static, Constants) else static
-    members = index[1] if isinstance(index, tuple) and index[0] is tuple else (index,)
+    members = index_members(facts.structure.statics[child])
     if not all(isinstance(i, int | slice) or (isinstance(i, tuple) and i[0] in _BASIC) for i in members):
         return min(*of, prod(shape))
     long = [n for n in shape if n > 1]

@@ -8,11 +8,11 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_wrapper import array_from_args, concatenate_args
 
 from tapesplit.arrays import FloatArray
-from tapesplit.structures.constants import Constants
+from tapesplit.rules import getitem
+from tapesplit.structures.constants import index_members
 from tapesplit.structures.facts import TapeFacts
 from tapesplit.structures.forms import number_shape
 
@@ -81,7 +81,7 @@ def _tangents(facts: TapeFacts, windows: dict[int, _Window], entries: list[int])
 def _picked(facts: TapeFacts, index: int, parent: int, read: _Window) -> _Window:
     """Return the window behind an operation that picks elements of a diagonal, or makes others of them."""
     shape = number_shape(facts.forms[facts.form[parent]])
-    if facts.structure.primitives[index] is not _GETITEM or not shape:
+    if facts.structure.primitives[index] is not getitem or not shape:
         return _Window(read.start, read.stop, is_diagonal=False)
     first, size = _block(facts.structure.statics[index], shape)
     return _Window(read.start + first, read.start + first + size, is_diagonal=size == facts.sizes[index])
@@ -90,8 +90,8 @@ def _picked(facts: TapeFacts, index: int, parent: int, read: _Window) -> _Window
 def _block(static: Any, shape: tuple[int, ...]) -> tuple[int, int]:
     """Return where the elements that an index picks begin, and how many follow up to the last one."""
     first, size = 0, prod(shape)
-    for key, length in zip(_keys(static), shape, strict=False):
-        inner = size // max(length, 1)
+    for member, length in zip(index_members(static), shape, strict=False):
+        key, inner = member[1] if type(member) is tuple else member, size // max(length, 1)
         if type(key) is int:
             first, size = first + key % max(length, 1) * inner, inner
             continue
@@ -101,16 +101,6 @@ def _block(static: Any, shape: tuple[int, ...]) -> tuple[int, int]:
             first, size = first + low * inner, (high + 1 - low) * inner
         break  # what further keys pick is spread over all of these
     return first, size
-
-
-def _keys(static: Any) -> list[Any]:
-    """Return the keys of an index by axes, those of which the structure has no value as None."""
-    if not isinstance(static, Constants):
-        return [static]
-    index = static.positional[0]
-    if type(index) is not tuple or index[0] is not tuple:
-        return []
-    return [key[1] if type(key) is tuple else None for key in index[1]]
 
 
 def _adjoints(facts: TapeFacts, windows: dict[int, _Window], entries: list[int]) -> Iterator[float]:
@@ -141,6 +131,3 @@ def _handed(facts: TapeFacts, index: int, window: _Window) -> list[_Window]:
         ends = _ends(facts, parents)
         return [_Window(window.start + at.start, window.start + at.stop, is_diagonal=True) for _, at in ends]
     return [_Window(window.start, window.stop, is_diagonal=False)] * len(parents)
-
-
-_GETITEM: Final = ArrayBox.__getitem__

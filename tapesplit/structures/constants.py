@@ -36,6 +36,7 @@ __all__ = [
     "are_numbers",
     "has_zeros",
     "hashable",
+    "index_members",
     "kept_positions",
     "known_zeros",
     "statics_of",
@@ -80,6 +81,12 @@ _COUNTED_BY_TYPE = _INEXACT | _NUMPY_EXACT | {float, int, bool, complex}
 """Types of numbers whose type alone counts if they are operands."""
 _FIRST_OPERAND = {**dict.fromkeys(PRODUCTS, 0), concatenate_args: 1, array_from_args: 2}
 """Position from which on the arguments of a primitive are operands: plans do not depend on their values."""
+
+
+def index_members(static: Any) -> tuple[Any, ...]:
+    """Return the keys of the members of an index, by the constant argument of a call that indexes."""
+    index = static.positional[0] if isinstance(static, Constants) else static
+    return index[1] if isinstance(index, tuple) and index[0] is tuple else (index,)
 
 
 def statics_of(
